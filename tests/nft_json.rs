@@ -9,6 +9,7 @@ mod otherwise;
 mod read_back;
 
 use std::collections::BTreeMap;
+use std::mem::take;
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
@@ -25,7 +26,7 @@ use chainwright::text::{Listing, Options, Part};
 use common::rulesets::{Ruleset, rules_of_every_expression};
 use common::tools::Tools;
 use common::{connect, sandbox};
-use otherwise::{all_met, amend};
+use otherwise::{ANEW, SWAPPED, all_met, amend};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -43,6 +44,67 @@ fn ours(sandbox: &Sandbox, part: Part<'_>, change: impl Fn(&mut Options)) -> Str
 
 fn all_of(sandbox: &Sandbox) -> String {
     ours(sandbox, Part::All, |_| {})
+}
+
+/// The objects of a document as they are written, but the first, which is each program's own.
+#[track_caller]
+fn written(text: &str) -> Vec<&str> {
+    let list = text
+        .strip_prefix(r#"{"nftables": ["#)
+        .and_then(|rest| rest.trim_end_matches('\n').strip_suffix("]}"));
+    let list = list.unwrap_or_else(|| panic!("{text}"));
+    let (mut found, mut start) = (Vec::new(), 0);
+    let (mut depth, mut is_quoted, mut is_escaped) = (0, false, false);
+    for (at, byte) in list.bytes().enumerate() {
+        match byte {
+            _ if is_escaped => is_escaped = false,
+            b'\\' => is_escaped = is_quoted,
+            b'"' => is_quoted = !is_quoted,
+            _ if is_quoted => {}
+            b'{' | b'[' => depth += 1,
+            b'}' | b']' => {
+                depth -= 1;
+                if depth == 0 {
+                    found.push(&list[start..=at]);
+                    start = at + 3; // behind the comma and the blank
+                }
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(found.join(", "), list);
+    let head = found.remove(0);
+    assert!(head.starts_with(r#"{"metainfo": {"version": ""#), "{head}");
+    assert!(head.ends_with(r#"", "json_schema_version": 1}}"#), "{head}");
+    found
+}
+
+/// The keys of an object and of all that is in it, as they are written.
+fn keys(object: &str) -> Vec<&str> {
+    let parts: Vec<&str> = object.split('"').collect();
+    let pairs = parts.windows(2).filter(|pair| pair[1].starts_with(": "));
+    pairs.map(|pair| pair[0]).collect()
+}
+
+/// Without the numbers that pass with time.
+fn without_time(object: &str) -> String {
+    let mut parts = object.split(r#""expires": "#);
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        text += r#""expires": 0"#;
+        text += part.trim_start_matches(|c: char| c.is_ascii_digit());
+    }
+    text
+}
+
+/// Whether two texts have the same bytes, in whatever order.
+fn has_same_bytes(one: &str, other: &str) -> bool {
+    let [one, other] = [one, other].map(|text| {
+        let mut bytes = text.as_bytes().to_vec();
+        bytes.sort_unstable();
+        bytes
+    });
+    one == other
 }
 
 /// The objects of a document but the first, which is each program's own.
@@ -73,7 +135,7 @@ fn settle(value: &mut Value, any_order: bool) {
             for (key, value) in object {
                 settle(value, any_order);
                 match value {
-                    Value::Array(elements) if key == "elem" || (any_order && key == "set") => {
+                    Value::Array(elements) if any_order && matches!(&**key, "elem" | "set") => {
                         elements.sort_by_key(ToString::to_string);
                     }
                     Value::Number(_) if key == "expires" => *value = Value::Null,
@@ -86,28 +148,44 @@ fn settle(value: &mut Value, any_order: bool) {
     }
 }
 
-/// Compares object by object.
+/// Compares object by object, byte by byte; where nft has something otherwise, value by value and in the order of its keys.
 #[track_caller]
 fn same(
     name: &str,
     nfts: &str,
     ours: &str,
     any_order: bool,
-    met: &mut BTreeMap<&str, usize>,
+    met: &mut BTreeMap<&'static str, usize>,
 ) -> usize {
-    let (nfts, ours) = (objects(nfts), objects(ours));
+    let (nfts, ours) = (written(nfts), written(ours));
     let compared = nfts.len();
     assert_eq!(compared, ours.len(), "{name}: objects");
     let mut differ = Vec::new();
     for (nft, our) in nfts.into_iter().zip(ours) {
-        let [mut nft, mut our] = [nft, our].map(|mut each| {
-            settle(&mut each, any_order);
-            each
+        let (nft, our) = (without_time(nft), without_time(our));
+        if nft == our {
+            continue;
+        }
+        let [mut nfts, mut ours] = [&nft, &our].map(|text| {
+            let mut value = serde_json::from_str(text).unwrap();
+            settle(&mut value, any_order);
+            value
         });
-        let before = nft.clone();
-        amend(&mut nft, &mut our, met);
-        if nft != our {
-            differ.push(format!("nft  {before}\nours {our}"));
+        let mut otherwise = BTreeMap::new();
+        amend(&mut nfts, &mut ours, &mut otherwise);
+        let is_laid_out = match otherwise.is_empty() {
+            true => any_order && has_same_bytes(&nft, &our),
+            false if otherwise.keys().any(|why| ANEW.contains(why)) => true,
+            false => {
+                let mut ours = keys(&our).into_iter();
+                keys(&nft).into_iter().all(|key| ours.any(|our| our == key))
+            }
+        };
+        if nfts != ours || !is_laid_out {
+            differ.push(format!("nft  {nft}\nours {our}"));
+        }
+        for (why, count) in otherwise {
+            *met.entry(why).or_default() += count;
         }
     }
     assert!(differ.is_empty(), "{name}:\n{}", differ.join("\n"));
@@ -117,6 +195,9 @@ fn same(
 #[test]
 fn rulesets_are_written_as_nft_writes_them() {
     let (mut compared, mut met, mut missing) = (0, BTreeMap::new(), 0);
+    // In other ways it is the same that is met.
+    let mut again = BTreeMap::new();
+    let mut broken = 0;
     for ruleset in Ruleset::all() {
         // nft 1.0.6 forgets the first of six fields, and so lists other elements than there are.
         if ruleset.name == "sets-concatenation-six-fields" {
@@ -129,20 +210,37 @@ fn rulesets_are_written_as_nft_writes_them() {
         let any_order = ruleset.has_any_order();
         let tools = Tools::new(&sandbox);
         type Change = fn(&mut Options);
-        let ways: [(&str, Change); 3] = [
+        let ways: [(&str, Change); 10] = [
             ("", |_| {}),
             ("-s ", |options| options.stateless = true),
             ("-t ", |options| options.terse = true),
+            ("-a ", |options| options.handles = true),
+            ("-n ", |options| *options = take(options).numeric()),
+            ("-y ", |options| options.numeric_priority = true),
+            ("-p ", |options| options.numeric_protocol = true),
+            ("-T ", |options| options.numeric_time = true),
+            ("-u ", |options| *options = take(options).with_accounts()),
+            ("-S ", |options| *options = take(options).with_services()),
         ];
-        for (option, change) in ways {
+        for (number, (option, change)) in ways.into_iter().enumerate() {
             let nfts = tools.run(&format!("nft -j {option}list ruleset"));
+            // Its document ends at what happens to be in memory for a flag of a table, where that is no text.
+            if !nfts.ends_with("]}\n") {
+                assert!(ruleset.text.contains("flags dormant"), "{}", ruleset.name);
+                broken += 1;
+                continue;
+            }
             let ours = ours(&sandbox, Part::All, change);
             let name = format!("{} {option}", ruleset.name);
-            compared += same(&name, &nfts, &ours, any_order, &mut met);
+            let met = if number < 3 { &mut met } else { &mut again };
+            compared += same(&name, &nfts, &ours, any_order, met);
         }
     }
-    println!("{compared} objects: {met:#?}");
-    assert!(compared > 5_000, "{compared}");
+    println!("{compared} objects, {broken} documents that end too early: {met:#?}");
+    assert!(broken < 20, "{broken}");
+    assert!(compared > 15_000, "{compared}");
+    assert!(again.remove(SWAPPED).is_some(), "{again:?}");
+    assert!(again.keys().eq(met.keys()), "{again:?}");
     // What a kernel does not take is not met.
     if missing == 0 {
         all_met(&met, |each| each.2);

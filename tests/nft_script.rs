@@ -385,6 +385,30 @@ fn a_script_is_as_patient_as_its_connection() {
     assert_eq!(text.matches("drop").count(), 10, "{text}");
 }
 
+/// Who adds to a set that joins its ranges joins them with what others add meanwhile.
+#[test]
+fn ranges_are_joined_with_those_of_others() {
+    let sandbox = &sandbox();
+    let base = "table ip t { set s { type ipv4_addr; flags interval; auto-merge; }; }";
+    apply(sandbox, &mut connect(sandbox), base).unwrap();
+    thread::scope(|scope| {
+        for first in 0..2 {
+            scope.spawn(move || {
+                let mut nft = connect(sandbox).with_retry(Retry::FOREVER);
+                for number in (first..64).step_by(2) {
+                    let text = format!("add element ip t s {{ 10.0.{number}.0/24 }}");
+                    let script = Script::parse("-", text).unwrap();
+                    script
+                        .run(&mut nft, Mode::Commit, &Options::here())
+                        .unwrap();
+                }
+            });
+        }
+    });
+    let text = Tools::new(sandbox).run("nft list set ip t s");
+    assert!(text.contains("elements = { 10.0.0.0/18 }"), "{text}");
+}
+
 /// Objects of tunnels, which nft 1.0.6 has no words for: as newer versions list them, taken by the kernel, and made the
 /// same again from what is listed.
 #[test]

@@ -108,6 +108,7 @@ const fn is_decimal(data_type: DataType) -> bool {
             | DataType::DSCP
             | DataType::ECN
             | DataType::IFACE_TYPE
+            | DataType::DCCP_PKTTYPE
             | DataType::REALM
             | DataType::DEVGROUP
     )
@@ -135,6 +136,17 @@ pub(super) fn describe(expr: Option<&Expr>, data_type: DataType, bits: Option<u3
     };
     let constants = symbols(data_type);
     if constants.is_empty() {
+        return text;
+    }
+    if data_type == DataType::INET_PROTO {
+        // By their first names; the field has one byte.
+        let mut protocols = constants.to_vec();
+        protocols.retain(|(_, value)| *value <= 255);
+        protocols.sort_by_key(|(_, value)| *value);
+        protocols.dedup_by_key(|(_, value)| *value);
+        for (name, value) in protocols {
+            let _ = writeln!(text, "\t{name:<30}\t{value}"); // to a string
+        }
         return text;
     }
     let decimal = is_decimal(data_type);

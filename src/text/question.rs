@@ -130,17 +130,23 @@ impl Watched {
             }
     }
 
-    /// Whether all is, so that nft also tells the generations.
+    /// Whether all is, so that nft also tells the generations, and the rules that packets meet.
     #[must_use]
     pub const fn is_all(&self) -> bool {
         !self.0.is_named
     }
 
-    /// Whether it is the rules that packets meet (`monitor trace`), which a
+    /// Whether it is the rules that packets meet (`monitor trace`) and nothing else, which a
     /// [`Tracer`](crate::nft::live::Tracer) tells.
     #[must_use]
     pub fn is_trace(&self) -> bool {
         self.0.kind == WatchedKind::Trace
+    }
+
+    /// Whether it is to be told as JSON (`monitor rules json`).
+    #[must_use]
+    pub const fn is_json(&self) -> bool {
+        self.0.is_json
     }
 }
 
@@ -306,7 +312,8 @@ impl<'s> Question<'s> {
             ),
             None => (
                 found.is_some() && !planned.flushes(family),
-                found.is_some_and(|found| about.part.is_in(&found)),
+                part_name(about.part).is_none()
+                    || found.is_some_and(|found| about.part.is_in(&found)),
             ),
         };
         match has_table && has_part {

@@ -4,10 +4,14 @@ use super::list::Options;
 use super::parse::Error;
 use super::question::{Known, Planned};
 use super::script::Script;
+#[cfg(feature = "text-json")]
+use super::syntax::Place;
 use super::told::Teller;
 use crate::netlink;
+#[cfg(feature = "text-json")]
+use crate::nft::Committed;
 use crate::nft::live::{Change, Item, Monitor, MonitorOptions};
-use crate::nft::{CommitError, Connection, Outcome, Scope, Snapshot, SnapshotError, Transaction};
+use crate::nft::{CommitError, Connection, Outcome, SnapshotError, Transaction};
 
 /// How a script is carried out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -30,6 +34,9 @@ pub struct Done {
     pub echo: Option<Echo>,
     /// What was read to see that what it asks for is there: [`answers`](super::Question::answer_from) take it.
     pub known: Known,
+    /// The handles of what its commands added, with their places; known to an echo.
+    #[cfg(feature = "text-json")]
+    pub(super) handles: Vec<(Place, u64)>,
 }
 
 /// What a transaction did, as the kernel told of it, and who has words for it.
@@ -116,7 +123,8 @@ impl Script {
     /// ```
     ///
     /// Where it depends on what is there, and others change that meanwhile, it begins again, as the connection's
-    /// [`with_retry`](Connection::with_retry) says.
+    /// [`with_retry`](Connection::with_retry) says. Of what is there no more is read than the tables and sets, and what it
+    /// speaks of: the ranges of a set that it adds to, a chain that it renames, the rules of a chain of which it counts them.
     ///
     /// # Errors
     /// [`RunError`]
@@ -129,25 +137,28 @@ impl Script {
         let mut known = Known::default();
         if !self.changes_something() {
             if self.questions().nth(1).is_some() {
-                self.check_questions(nft, None, &mut known)?; // a single one says it itself
+                self.check_questions(nft, &mut known)?; // a single one says it itself
             }
             return Ok(Done {
                 operations: 0,
                 echo: None,
                 known,
+                #[cfg(feature = "text-json")]
+                handles: Vec::new(),
             });
         }
         let mut listener = match mode {
             Mode::Echo => Some(Listener::begin(nft, options)?),
             _ => None,
         };
+        let needed = self.needed();
         let mut attempts = nft.retry().begin();
         loop {
-            let now = match self.needs_listing() {
-                true => Some(nft.snapshot(Scope::all())?),
-                false => None,
+            let now = match needed.is_empty() {
+                true => None,
+                false => Some(nft.needed(&needed)?),
             };
-            self.check_questions(nft, now.as_ref(), &mut known)?;
+            self.check_questions(nft, &mut known)?;
             let change = self
                 .changes(now.as_ref())
                 .map_err(|error| RunError::Script(Box::new(error)))?;
@@ -159,6 +170,11 @@ impl Script {
             };
             let error = match committed {
                 Ok(heard) => {
+                    #[cfg(feature = "text-json")]
+                    let handles = heard
+                        .as_ref()
+                        .map(|heard| change.handles(&heard.committed))
+                        .unwrap_or_default();
                     let echo = heard.zip(listener).map(|(heard, listener)| Echo {
                         change: heard.change,
                         is_lost: heard.is_lost,
@@ -168,6 +184,8 @@ impl Script {
                         operations,
                         echo,
                         known,
+                        #[cfg(feature = "text-json")]
+                        handles,
                     });
                 }
                 Err(error) => error,
@@ -187,21 +205,12 @@ impl Script {
     }
 
     /// Whether what is asked for will be there.
-    fn check_questions(
-        &self,
-        nft: &mut Connection,
-        now: Option<&Snapshot>,
-        known: &mut Known,
-    ) -> Result<(), RunError> {
+    fn check_questions(&self, nft: &mut Connection, known: &mut Known) -> Result<(), RunError> {
         let mut planned = Planned::default();
         for command in self.commands() {
-            match (command.is_question(), now) {
-                (false, _) => planned.take(command),
-                (true, Some(now)) => self
-                    .question(command)
-                    .check(now, &planned)
-                    .map_err(|fault| RunError::Script(Box::new(self.explain(fault))))?,
-                (true, None) => self.question(command).check_by(nft, known, &planned)?,
+            match command.is_question() {
+                false => planned.take(command),
+                true => self.question(command).check_by(nft, known, &planned)?,
             }
         }
         Ok(())
@@ -216,6 +225,8 @@ struct Listener {
 
 /// What was told of it.
 struct Heard {
+    #[cfg(feature = "text-json")]
+    committed: Committed,
     change: Option<Change>,
     is_lost: bool,
 }
@@ -236,28 +247,26 @@ impl Listener {
         transaction: &Transaction,
     ) -> Result<Heard, CommitError> {
         let committed = nft.commit_echo(transaction)?;
-        if committed.generation().is_none() && committed.is_whole() {
-            return Ok(Heard {
-                change: None,
-                is_lost: false,
-            }); // it changed nothing
-        }
-        // The kernel has told of it by now.
-        while let Ok(Some(item)) = self.monitor.try_receive() {
-            let Item::Change(change) = item else {
-                continue;
-            };
-            if committed.made(&change) {
-                return Ok(Heard {
-                    change: Some(change),
-                    is_lost: false,
-                });
+        let (mut told, mut is_lost) = (None, false);
+        if committed.generation().is_some() || !committed.is_whole() {
+            // The kernel has told of it by now.
+            while let Ok(Some(item)) = self.monitor.try_receive() {
+                let Item::Change(change) = item else {
+                    continue;
+                };
+                if committed.made(&change) {
+                    told = Some(change);
+                    break;
+                }
+                self.teller.tell(&change); // somebody else's, before it
             }
-            self.teller.tell(&change); // somebody else's, before it
-        }
+            is_lost = told.is_none();
+        } // else it changed nothing
         Ok(Heard {
-            change: None,
-            is_lost: true,
+            #[cfg(feature = "text-json")]
+            committed,
+            change: told,
+            is_lost,
         })
     }
 }

@@ -3,16 +3,17 @@
 use std::collections::HashSet;
 use std::path::PathBuf;
 
+use bstr::BString;
 use jiff::tz::TimeZone;
 
 use super::compile::Compiler;
 use super::parse::{
-    self, Command, Directories, Error, Includes as Read, NoIncludes, Object, Position, Source,
-    Sources, Verb,
+    self, Command, Defined, Directories, Error, Includes as Read, Kept, NoIncludes, Object,
+    Position, Source, Sources, Verb,
 };
 use super::question::Question;
 use super::syntax::{Expr, Place, Statement};
-use crate::nft::{CommitError, Family, Snapshot, Transaction};
+use crate::nft::{CommitError, Family, Name, Needed, Set, Snapshot, Transaction};
 
 /// A script in nft's language: what `nft -f` takes, read, and what it asks for not done yet.
 ///
@@ -51,8 +52,11 @@ pub struct Script {
     commands: Vec<Command>,
     sources: Sources,
     time_zone: TimeZone,
-    /// Itself, if it gives variables values.
-    definitions: Option<Source>,
+    /// What it does to variables, if it does.
+    defined: Option<Defined>,
+    /// Whether it is a document of JSON.
+    #[cfg(feature = "text-json")]
+    is_json: bool,
 }
 
 /// Values of variables (`$name`) that are known before a script begins.
@@ -67,7 +71,11 @@ pub struct Script {
 /// # Ok::<(), chainwright::text::Error>(())
 /// ```
 #[derive(Debug, Clone, Default)]
-pub struct Definitions(Vec<Source>);
+pub struct Definitions {
+    kept: Kept,
+    /// How many were given by themselves.
+    count: usize,
+}
 
 impl Definitions {
     /// Gives a variable a value, as `nft --define name=value` does.
@@ -76,22 +84,24 @@ impl Definitions {
     /// What is wrong with either.
     pub fn define(&mut self, name: &str, value: &str) -> Result<(), Error> {
         // One line for each: what stands in it cannot be more than a value.
-        let called = format!("definition {}", self.0.len() + 1);
+        let called = format!("definition {}", self.count + 1);
         let source = Source::new(called, format!("define {name} = {value}"));
-        let lone = parse::parse_behind(&self.0, source.clone(), &NoIncludes)?;
-        match lone.commands.first() {
-            None => self.0.push(source),
-            Some(command) => {
-                let fault = parse::Fault::new(command.place, "this is more than a value");
-                return Err(lone.sources.explain(fault));
-            }
+        let lone = parse::parse_behind(&self.kept, source, &NoIncludes)?;
+        if let Some(command) = lone.commands.first() {
+            let fault = parse::Fault::new(command.place, "this is more than a value");
+            return Err(lone.sources.explain(fault));
         }
+        self.count += 1;
+        self.kept.keep(lone.defined.unwrap_or_default());
         Ok(())
     }
 
-    /// Keeps the values that a script gave its variables: those that are read behind it know them.
+    /// Keeps the values that a script gave its variables: those that are read behind it know them. What is wrong with one
+    /// is said where a script asks for it.
     pub fn keep(&mut self, script: &Script) {
-        self.0.extend(script.definitions.clone());
+        if let Some(defined) = &script.defined {
+            self.kept.keep(defined.clone());
+        }
     }
 }
 
@@ -165,12 +175,14 @@ impl Script {
             Some(directories) => directories,
             None => &NoIncludes,
         };
-        let parsed = parse::parse_behind(&definitions.0, source.clone(), includes)?;
+        let parsed = parse::parse_behind(&definitions.kept, source, includes)?;
         Ok(Self {
             commands: parsed.commands,
             sources: parsed.sources,
             time_zone: TimeZone::system(),
-            definitions: parsed.defines.then_some(source),
+            defined: parsed.defined,
+            #[cfg(feature = "text-json")]
+            is_json: false,
         })
     }
 
@@ -214,11 +226,39 @@ impl Script {
             commands,
             sources,
             time_zone: TimeZone::system(),
-            definitions: None,
+            defined: None,
+            is_json: true,
         })
     }
 
-    /// The same of a document that was read already; errors show it in one line.
+    /// The document that it is ([`parse_json`](Self::parse_json)) once more, with the handles of what it added when it was
+    /// carried out as an [echo](super::Mode::Echo): what `nft -j -e` prints of one, byte for byte. `None` of a script that is
+    /// no such document.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+    /// use chainwright::nft::Connection;
+    /// use chainwright::text::{Mode, Options, Script};
+    ///
+    /// let json = r#"{"nftables":[{"add":{"table":{"family":"ip","name":"t"}}}]}"#;
+    /// let script = Script::parse_json("rules.json", json)?;
+    /// let done = script.run(&mut Connection::open()?, Mode::Echo, &Options::here())?;
+    /// let told = r#"{"nftables": [{"add": {"table": {"family": "ip", "name": "t", "handle": 1}}}]}"#;
+    /// assert_eq!(script.echoed_json(&done).as_deref(), Some(told));
+    /// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[cfg(feature = "text-json")]
+    #[must_use]
+    pub fn echoed_json(&self, done: &super::Done) -> Option<String> {
+        let text = self.is_json.then(|| self.sources.text(0))?;
+        super::json::echo::document(&text, &done.handles)
+    }
+
+    /// The same as [`parse_json`](Self::parse_json) of a document that was read already; errors show it in one line.
     ///
     /// # Errors
     /// What is wrong with it first.
@@ -236,57 +276,66 @@ impl Script {
     }
 
     /// Whether it speaks of sets, chains or rules that must be there already: [`transaction`](Self::transaction) needs a
-    /// [`Snapshot`] then.
+    /// [`Snapshot`] then. [`run`](Self::run) reads no more of one than is needed.
     #[must_use]
     pub fn needs_listing(&self) -> bool {
+        !self.needed().is_empty()
+    }
+
+    /// What it must know of what is there.
+    pub(super) fn needed(&self) -> Needed {
+        let mut needed = Needed::default();
         let mut declared = HashSet::new();
         // Sets that join what is added to them with what may be there.
         let mut joining = HashSet::new();
         let mut is_flushed = false;
         for command in self.commands.iter().filter(|each| !each.is_question()) {
-            let is_needed = match &command.object {
+            match &command.object {
                 Object::Ruleset(Family::UNSPEC) if command.verb == Verb::Flush => {
                     is_flushed = true;
-                    false
                 }
                 Object::Set(set) if matches!(command.verb, Verb::Add | Verb::Create) => {
-                    let name = name_of(&set.set);
+                    let Set {
+                        family,
+                        table,
+                        name,
+                        ..
+                    } = &set.set;
+                    let name = key(*family, bytes(table), bytes(name));
                     if set.auto_merge && command.verb == Verb::Add && !is_flushed {
                         joining.insert(name.clone());
                     }
                     declared.insert(name);
-                    false
                 }
-                Object::Renamed(..) => true,
+                Object::Renamed(chain, _) => {
+                    let name = key(chain.family, bytes(&chain.table), bytes(&chain.name));
+                    needed.chains.entry(name).or_default();
+                }
                 Object::Rule(rule) => {
-                    let is_indexed = matches!(rule.position, Position::Index(_));
-                    is_indexed
-                        || rule
-                            .statements
-                            .iter()
-                            .flat_map(|(statement, _)| sets_of(statement))
-                            .any(|set| {
-                                let name =
-                                    (rule.family.0, rule.table.to_vec(), set.as_bytes().to_vec());
-                                !declared.contains(&name)
-                            })
+                    let in_table = |name: &[u8]| key(rule.family, &rule.table, name);
+                    if matches!(rule.position, Position::Index(_)) {
+                        needed.chains.insert(in_table(&rule.chain), true);
+                    }
+                    let sets = rule.statements.iter().flat_map(|(each, _)| sets_of(each));
+                    for set in sets {
+                        let name = in_table(set.as_bytes());
+                        if !declared.contains(&name) {
+                            needed.sets.entry(name).or_default();
+                        }
+                    }
                 }
                 Object::Elements(elements) => {
-                    let name = (
-                        elements.family.0,
-                        elements.table.to_vec(),
-                        elements.set.to_vec(),
-                    );
-                    !declared.contains(&name)
-                        || (command.verb == Verb::Add && joining.contains(&name))
+                    let name = key(elements.family, &elements.table, &elements.set);
+                    let is_added = matches!(command.verb, Verb::Add | Verb::Create);
+                    let is_joined = command.verb == Verb::Add && joining.contains(&name);
+                    if is_joined || !declared.contains(&name) {
+                        *needed.sets.entry(name).or_default() |= is_added;
+                    }
                 }
-                _ => false,
-            };
-            if is_needed {
-                return true;
+                _ => {}
             }
         }
-        false
+        needed
     }
 
     /// The transaction that it is; `now` is what is there, where it [needs](Self::needs_listing) that. Committed on a
@@ -364,6 +413,12 @@ impl Change<'_> {
         &self.transaction
     }
 
+    /// The handles of what commands added, with their places.
+    #[cfg(feature = "text-json")]
+    pub(super) fn handles(&self, committed: &crate::nft::Committed) -> Vec<(Place, u64)> {
+        super::json::echo::handles(&self.script.commands, &self.places, committed)
+    }
+
     /// The transaction itself.
     #[must_use]
     pub fn into_transaction(self) -> Transaction {
@@ -393,13 +448,14 @@ impl Change<'_> {
     }
 }
 
-fn name_of(set: &crate::nft::Set<'_>) -> (u8, Vec<u8>, Vec<u8>) {
-    let bytes = |name: &Option<crate::nft::Name<'_>>| {
-        name.as_deref()
-            .map(|name| name.to_vec())
-            .unwrap_or_default()
-    };
-    (set.family.0, bytes(&set.table), bytes(&set.name))
+/// What something in a table is found by.
+fn key(family: Family, table: &[u8], name: &[u8]) -> (Family, BString, BString) {
+    (family, table.into(), name.into())
+}
+
+/// The bytes of a name, if there is one.
+fn bytes<'n>(name: &'n Option<Name<'_>>) -> &'n [u8] {
+    name.as_ref().map_or(&[][..], |name| name)
 }
 
 /// The names of the sets that a statement asks or changes.

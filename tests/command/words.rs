@@ -454,8 +454,7 @@ fn apply_echoes_what_nft_echoes() {
     )
     .unwrap();
     let document = run(&third, &format!("apply -j -e {path}")).expect(0).out;
-    let begin =
-        r#"{"nftables":[{"add":{"chain":{"family":"inet","table":"t","name":"new","handle":"#;
+    let begin = r#"{"nftables": [{"add": {"chain": {"family": "inet", "table": "t", "name": "new", "handle": "#;
     assert!(document.starts_with(begin), "{document}");
     // What asks is no change.
     fs::write(&path, "add table inet v\nlist tables\n").unwrap();

@@ -63,6 +63,29 @@ pub(crate) const FILES: &[(&str, &str)] = &[
         r#"{"nftables": [{"list": {"chains": null}}, {"list": {"chains": {"family": "inet"}}}]}"#,
     ),
     (
+        "every.json",
+        r#"{"nftables": [{"add": {"table": {"handle": 3, "family": "ip", "name": "x"}}},
+            {"create": {"chain": {"family": "ip", "table": "x", "name": "c"}}},
+            {"add": {"set": {"family": "ip", "table": "x", "name": "s", "type": "ipv4_addr", "elem": ["192.0.2.1"]}}},
+            {"add": {"map": {"family": "ip", "table": "x", "name": "m", "type": "ipv4_addr", "map": "mark"}}},
+            {"add": {"counter": {"family": "ip", "table": "x", "name": "k", "packets": 1, "bytes": 2}}},
+            {"add": {"element": {"family": "ip", "table": "x", "name": "s", "elem": ["192.0.2.7"]}}},
+            {"insert": {"rule": {"family": "ip", "table": "x", "chain": "c", "expr": [{"accept": null}]}}},
+            {"delete": {"element": {"family": "ip", "table": "t", "name": "s", "elem": ["192.0.2.1"]}}},
+            {"delete": {"chain": {"family": "inet", "table": "u", "name": "e"}}}]}"#,
+    ),
+    (
+        "bare.json",
+        r#"{"nftables": [{"table": {"family": "ip", "name": "x", "handle": 99}},
+            {"chain": {"family": "ip", "table": "x", "name": "c", "handle": 98}},
+            {"rule": {"family": "ip", "table": "x", "chain": "c", "handle": 97, "expr": [{"accept": null}]}}]}"#,
+    ),
+    (
+        "replaced.json",
+        r#"{"nftables": [{"add": {"rule": {"family": "ip", "table": "t", "chain": "d", "expr": [{"drop": null}]}}},
+            {"replace": {"rule": {"family": "ip", "table": "t", "chain": "d", "handle": 11, "expr": [{"accept": null}]}}}]}"#,
+    ),
+    (
         "wrong.json",
         r#"{"nftables": [{"add": {"table": {"family": "ip"}}}]}"#,
     ),
@@ -90,6 +113,27 @@ table ip t {
 }
 table inet u { chain e { type filter hook input priority -5; }; }
 "#;
+
+/// Sets that join their ranges, and what stands beside them.
+const J: &str = r#"
+table inet j {
+    set a { type ipv4_addr; flags interval; auto-merge; elements = { 10.0.0.0/24, 10.0.2.0/24, 192.0.2.1 }; }
+    set e { type inet_service; flags interval; auto-merge; }
+    set n { type ipv4_addr; flags interval; elements = { 10.0.0.0/24 }; }
+    set l { type ipv4_addr; flags interval; elements = { 0.0.0.0/24 }; }
+    map m { type ipv4_addr : verdict; flags interval; elements = { 10.0.0.0/24 : drop }; }
+    set w { type ipv4_addr . inet_service; flags interval; elements = { 10.0.0.0/24 . 1-5 }; }
+    chain c { ip saddr @a drop; tcp dport @e accept; counter; }
+    chain d { }
+}
+"#;
+
+const fn of_joining(arguments: &'static str) -> Case {
+    Case {
+        before: J,
+        ..case(arguments)
+    }
+}
 
 const fn case(arguments: &'static str) -> Case {
     Case {
@@ -150,6 +194,38 @@ pub(crate) const CASES: &[Case] = &[
     case("--handle --stateless list ruleset"),
     case("--hand --stateless list ruleset"),
     case("-j list ruleset"),
+    case("-j list ruleset inet"),
+    case("-j -a list ruleset"),
+    case("-j -s list ruleset"),
+    case("-j -t list ruleset"),
+    case("-j -n list ruleset"),
+    case("-jnn list ruleset"),
+    case("-jy list ruleset"),
+    case("-jp list ruleset"),
+    case("-jT list ruleset"),
+    case("-ju list ruleset"),
+    case("-jS list ruleset"),
+    case("-j list chains"),
+    case("-j list set ip t s"),
+    case("-jt list set ip t s"),
+    case("-j list set ip t w"),
+    case("-j list maps"),
+    case("-j list map ip t m"),
+    case("-j list meters"),
+    case("-j list flowtables"),
+    case("-j list counters"),
+    case("-j list counter ip t k"),
+    case("-j list quotas"),
+    case("-j list limits table ip t"),
+    case("-j list ct helper ip t h"),
+    case("-j list secmarks"),
+    but(
+        "-j list synproxys",
+        "nft has none and is aborted",
+        0,
+        "metainfo",
+    ),
+    case("-j \"list sets; list counters\""),
     case("-ja list table ip t"),
     case("-j -s list chain ip t c"),
     case("--json list sets"),
@@ -213,10 +289,20 @@ pub(crate) const CASES: &[Case] = &[
     // Resets and elements.
     case("reset counters"),
     case("reset counters table ip t"),
+    case("reset counters table inet u"),
+    case("reset quotas table inet u"),
+    case("list counters table inet u"),
+    case("-j list counters table inet u"),
+    case("list limits table inet u"),
+    case("list ct helpers table inet u"),
+    case("list sets table inet u"),
     case("reset counter ip t k"),
     case("reset quotas"),
     case("reset quota ip t q"),
     case("-j reset counters"),
+    case("-j reset counter ip t k"),
+    case("-j -s reset quotas"),
+    case("-j reset quota ip t q"),
     case("reset counter ip t nope"),
     case("reset chains"),
     case("get element ip t s { 192.0.2.1 }"),
@@ -253,8 +339,43 @@ pub(crate) const CASES: &[Case] = &[
     of_nothing(case(
         "\"add table ip x; add chain ip x c; add rule ip x c accept\"",
     )),
+    // What depends on what is there.
+    of_joining("add element inet j a { 10.0.1.0/24 }"),
+    of_joining("add element inet j a { 10.0.0.5, 10.0.2.0/23, 172.16.0.0/12 }"),
+    of_joining("add element inet j a { 0.0.0.0/8 }"),
+    of_joining("create element inet j a { 10.0.0.0/25 }"),
+    of_joining("\"add element inet j a { 10.0.1.0/24 }; add element inet j a { 10.0.3.0/24 }\""),
+    of_joining("\"delete element inet j a { 10.0.0.0/24 }; add element inet j a { 10.0.0.0/25 }\""),
+    of_joining("\"flush set inet j a; add element inet j a { 10.0.1.0/24 }\""),
+    of_joining("add element inet j e { 0-5, 6 }"),
+    of_joining("add element inet j n { 0.0.0.0/24 }"),
+    of_joining("add element inet j n { 10.0.0.0/25 }"),
+    of_joining("add element inet j l { 10.0.0.0/24 }"),
+    of_joining("delete element inet j l { 0.0.0.0/24 }"),
+    of_joining("add element inet j m { 10.0.1.0/24 : accept }"),
+    of_joining("add element inet j w { 10.0.1.0/24 . 6 }"),
+    of_joining("add element inet j nope { 10.0.1.0/24 }"),
+    of_joining(
+        "\"table inet j { set a { type ipv4_addr; flags interval; auto-merge; elements = { 10.0.1.0/24 }; }; }\"",
+    ),
+    of_joining("insert rule inet j c index 1 ip saddr @n accept"),
+    of_joining("add rule inet j c index 2 ip saddr @n ip daddr @a accept"),
+    of_joining("add rule inet j c index 3 accept"),
+    of_joining("rename chain inet j d dd"),
+    of_joining("rename chain inet j nope dd"),
+    of_joining("add rule inet j d ip saddr @nope accept"),
+    of_joining("\"rename chain inet j d dd; add element inet j a { 10.0.1.0/24 }\""),
     // What the kernel or the language refuses.
     case("create table ip t"),
+    case("replace rule ip t c handle 9999 drop"),
+    case("rename chain ip t c c"),
+    case("delete rule ip t c"),
+    case("get element ip t s { nope }"),
+    case("-c add rule ip t nope drop"),
+    case("-c list table ip nope"),
+    case("-c -f nonexistent.nft"),
+    case("-c nonsense"),
+    case("-c delete chain ip t d"),
     case("delete table ip nope"),
     case("add chain ip nope c"),
     case("add rule ip t nope accept"),
@@ -301,6 +422,10 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case("-D port=22 list tables"),
     case("-d nonsense list tables"),
+    case("-d \"\" list tables"),
+    case("-d all,nonsense list tables"),
+    case("--debug=netlink,netlink list table inet u"),
+    case("-d netlink nonsense"),
     case("-d netlink list chain inet u e"),
     case("--debug=netlink list table inet u"),
     // Files.
@@ -386,6 +511,21 @@ pub(crate) const CASES: &[Case] = &[
     ),
     case("-je delete table ip t"),
     case("-je -f table.nft"),
+    case("-j -e -f text.json"),
+    case("-je -a -f text.json"),
+    case("-j -e -c -f text.json"),
+    case("-j -e -f list.json"),
+    case("-e -j -f every.json"),
+    case("-je -f bare.json"),
+    case("-j -e -f replaced.json"),
+    case("-j -e -f wrong.json"),
+    with("-j -e -f -", r#"{"nftables":[]}"#),
+    with(
+        "-j -e -f -",
+        r#"  {"nftables":[{"metainfo":{"json_schema_version":1}},{"add":{"rule":{"family":"ip","table":"t","chain":"d",
+            "comment":"h\u00e9 \/ \"","expr":[{"match":{"op":"==","left":{"payload":{"protocol":"tcp","field":"dport"}},
+            "right":{"set":[22,80]}}},{"counter":null},{"accept":null}]}}},{"flush":{"chain":{"family":"ip","table":"t","name":"c"}}}]}"#,
+    ),
     // JSON.
     case("-j -f text.json"),
     case("-j -f list.json"),
@@ -406,6 +546,36 @@ pub(crate) const CASES: &[Case] = &[
     case("describe ipv4_addr"),
     case("describe inet_service"),
     case("describe icmp_type"),
+    case("describe inet_proto"),
+    case("describe ip6 nexthdr"),
+    case("describe dccp type"),
+    case("describe igmp type"),
+    case("describe ct_dir"),
+    case("describe fib_addrtype"),
+    case("describe uid"),
+    case("describe iface_type"),
+    case("describe meta time"),
+    case("describe meta hour"),
+    case("describe ct label"),
+    case("describe ct expiration"),
+    case("describe arp operation"),
+    case("describe sctp vtag"),
+    case("describe socket wildcard"),
+    case("describe ipsec out ip daddr"),
+    case("describe symhash mod 3"),
+    case("describe nope nope"),
+    but(
+        "describe nope",
+        "nft says that it is a word",
+        1,
+        "begins no statement",
+    ),
+    but(
+        "describe ecn",
+        "nft takes it for no type",
+        0,
+        "Explicit Congestion",
+    ),
     case("describe icmpv6_code"),
     case("describe ct_status"),
     case("describe tcp_flag"),
@@ -498,9 +668,13 @@ pub(crate) const CASES: &[Case] = &[
     but_output(
         "-j get element ip t s { 192.0.2.1 }",
         "nft prints text",
-        "{\"nftables\":[{\"metainfo\":{\"version\":\"0.1.0\",\"release_name\":\"chainwright\",\
-         \"json_schema_version\":1}},{\"set\":{\"family\":\"ip\",\"name\":\"s\",\"table\":\"t\",\
-         \"type\":\"ipv4_addr\",\"handle\":7,\"elem\":[\"192.0.2.1\"]}}]}\n",
+        concat!(
+            r#"{"nftables": [{"metainfo": {"version": "1.0.6", "release_name": "chainwright "#,
+            env!("CARGO_PKG_VERSION"),
+            r#"", "json_schema_version": 1}}, {"set": {"family": "ip", "name": "s", "table": "t", "type": "ipv4_addr", "#,
+            r#""handle": 7, "elem": ["192.0.2.1"]}}]}"#,
+            "\n"
+        ),
     ),
     but("list rules", NEWER, 0, "chain c {"),
     but("list ct helpers", NEWER, 0, "ct helper h {"),

@@ -112,7 +112,32 @@ pub(super) const OTHERWISE: &[(&str, Amend, usize, usize)] = &[
         2,
     ),
     ("a packet of a frame, as if it were any packet", frame, 0, 6),
+    (SWAPPED, swapped, 0, 0),
 ];
+
+/// Where we write other keys than nft, and not only more.
+pub(super) const ANEW: &[&str] = &[
+    "a shift that was only made for the field to be compared",
+    "bytes of an option that are no field's",
+    "bytes that are changed, by the two that are written",
+    "bytes as if they were fields that they only begin",
+];
+
+/// Where numbers stand for names (`-n`).
+pub(super) const SWAPPED: &str =
+    "types of frames and operations of ARP with their two bytes the wrong way round";
+
+fn swapped(nft: &mut Value, ours: &mut Value) -> bool {
+    let short = |value: &Value| value.as_u64().and_then(|number| u16::try_from(number).ok());
+    let is_it = match (short(nft), short(ours)) {
+        (Some(nft), Some(ours)) => nft != ours && nft == ours.swap_bytes(),
+        _ => false,
+    };
+    if is_it {
+        *nft = ours.clone();
+    }
+    is_it
+}
 
 /// Takes a key away that we have and nft has not, of an object in which nft has these.
 fn only_ours(nft: &Value, ours: &mut Value, has: &[&str], key: &str) -> bool {
@@ -217,7 +242,13 @@ fn shift(nft: &mut Value, ours: &mut Value) -> bool {
 }
 
 fn invalid_type(nft: &mut Value, ours: &mut Value) -> bool {
-    let is_it = nft.as_str() == Some(&format!("{:#x} [invalid type]", ours.as_u64().unwrap_or(0)));
+    let names = [("domain", 53), ("http", 80), ("ntp", 123), ("https", 443)];
+    let named = |name: &str| names.iter().find(|(known, _)| *known == name);
+    let number = match &*ours {
+        Value::String(name) => named(name).map_or(0, |(_, number)| *number),
+        ours => ours.as_u64().unwrap_or(0),
+    };
+    let is_it = nft.as_str() == Some(&format!("{number:#x} [invalid type]"));
     if is_it {
         *nft = ours.clone();
     }
@@ -276,6 +307,19 @@ fn two_bytes(nft: &mut Value, ours: &mut Value) -> bool {
             field("icmpv6", "code", json!("no-route")),
         ),
         (json!({"&": [sport, 65280]}), field("igmp", "mrt", json!(0))),
+        // The same where numbers stand for names.
+        (or(2303, 2048), field("icmp", "type", json!(8))),
+        (or(33023, 32768), field("icmpv6", "type", json!(128))),
+        (or(4607, 4352), field("igmp", "type", json!(17))),
+        (json!({"&": [sport, 255]}), field("icmp", "type", json!(0))),
+        (
+            json!({"&": [sport, 65280]}),
+            field("icmp", "code", json!(0)),
+        ),
+        (
+            json!({"&": [sport, 65280]}),
+            field("icmpv6", "code", json!(0)),
+        ),
     ];
     let is_it = all
         .iter()
@@ -319,7 +363,7 @@ fn begun(nft: &mut Value, ours: &mut Value) -> bool {
 }
 
 /// Makes places of both documents the same where nft has them otherwise, and counts those.
-pub(super) fn amend(nft: &mut Value, ours: &mut Value, met: &mut BTreeMap<&str, usize>) {
+pub(super) fn amend(nft: &mut Value, ours: &mut Value, met: &mut BTreeMap<&'static str, usize>) {
     if nft == ours {
         return;
     }

@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             out.json("apply", &record)?;
         }
         Some(echo) if args.libnftables_json => {
-            writeln!(out, "{{\"nftables\":[{}]}}", added_json(echo).join(","))?;
+            writeln!(out, "{{\"nftables\": [{}]}}", added_json(echo).join(", "))?;
         }
         Some(echo) => {
             for line in added(echo, args.handles, &sets()) {

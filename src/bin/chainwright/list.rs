@@ -146,10 +146,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     let mut out = Output::new();
     match json || args.libnftables_json {
-        true => {
-            out.value(&listing.json())?;
-            writeln!(out)?;
-        }
+        true => writeln!(out, "{}", listing.json())?,
         false => write!(out, "{listing}")?,
     }
     out.flush()?;

@@ -1,27 +1,27 @@
 //! `chainwright nft`, and links of that name: what `nft` does.
 
+mod monitor;
+
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, BufRead, IsTerminal, Read as _, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use chainwright::nft::live::{
-    Change, EventObject, Item, MonitorOptions, TracedItem, TracerOptions,
-};
-use chainwright::nft::{Connection, Scope};
+use chainwright::nft::Connection;
 use chainwright::text::{
-    Definitions, HookListing, Includes, Known, Mode, Options, RunError, Script, Teller, Told,
-    Watched, traced,
+    Definitions, HookListing, Includes, Known, Mode, Options, RunError, Script,
 };
 
-use crate::carried_out::{added, added_json, complain, line};
+use crate::carried_out::{added, added_json, complain};
 use crate::list::Format;
-use crate::output::{Error, Exit, Output, Printable, causes, note, say};
+use crate::output::{Error, Exit, Output, Printable};
 use crate::rules::{Sets, sets};
 
 /// The version of nft whose words these are.
 const NFT: &str = "1.0.6";
+/// What says in the place of its release's name that it is not that program.
+const OWN: &str = concat!("chainwright ", env!("CARGO_PKG_VERSION"));
 /// Where nft looks for files that are included, too.
 const INCLUDED_FROM: &str = "/etc";
 
@@ -121,9 +121,10 @@ impl Args {
             let word = String::from_utf8_lossy(word);
             format!("{word}: options must stand before commands")
         } else if self.optimize {
-            "--optimize is not built: rulesets are not optimized".to_owned()
+            "--optimize is not built: rules are not merged into sets and maps".to_owned()
         } else if self.reversedns {
-            "--reversedns is not built: names of hosts are not looked up".to_owned()
+            "--reversedns is not built: names of hosts are not looked up, as that asks others and can hang or lie"
+                .to_owned()
         } else if !self.define.is_empty() && self.file.is_none() {
             "--define is for the commands of --file only".to_owned()
         } else {
@@ -149,7 +150,9 @@ impl Args {
         ];
         let level = self.levels().find(|level| *level != "netlink")?;
         Some(Error::Other(match LEVELS.contains(&level) {
-            true => format!("--debug {level} is not built: of the levels only netlink is"),
+            true => format!(
+                "--debug {level} is not built: it traces how another program works inside; of the levels only netlink is"
+            ),
             false => format!("invalid debug parameter {:?}", Printable(level).to_string()),
         }))
     }
@@ -193,8 +196,7 @@ impl Args {
 
 fn version(is_long: bool) -> Result<(), Error> {
     let mut out = Output::new();
-    let own = env!("CARGO_PKG_VERSION");
-    writeln!(out, "nftables v{NFT} (chainwright {own})")?;
+    writeln!(out, "nftables v{NFT} ({OWN})")?;
     if is_long {
         writeln!(out, "  cli:\t\tlines")?;
         writeln!(out, "  json:\t\tyes")?;
@@ -278,16 +280,19 @@ impl Session<'_> {
             (false, false) => Mode::Commit,
         };
         let mut echo = None;
+        let mut document = None;
         let mut known = Known::default();
         let mut nft = None;
         let changes = script.changes_something();
-        if changes || script.questions().nth(1).is_some() {
+        let is_told = self.args.echo && self.json;
+        if changes || is_told || script.questions().nth(1).is_some() {
             if changes && self.args.debug.is_some() {
                 let why = "--debug netlink is built for listings only";
                 return Err(Error::Other(why.to_owned()).into());
             }
             let mut opened = Connection::open()?;
             let done = script.run(&mut opened, mode, &self.options)?;
+            document = script.echoed_json(&done);
             (echo, known) = (done.echo, done.known);
             nft = Some(opened);
         }
@@ -324,19 +329,18 @@ impl Session<'_> {
             }
             let listing = answer.listing(&self.options);
             match self.json {
-                true => {
-                    self.out.value(&listing.json())?;
-                    writeln!(self.out)?;
-                }
+                true => writeln!(self.out, "{}", listing.json().in_place_of(NFT, OWN))?,
                 false => write!(self.out, "{listing}")?,
             }
         }
-        if let Some(echo) = echo {
+        if let Some(document) = document.filter(|_| self.args.echo) {
+            write!(self.out, "{document}")?; // and no end of the line, as nft has it
+        } else if let Some(echo) = echo {
             match self.json {
                 true => {
                     let added = added_json(echo);
                     if !added.is_empty() {
-                        writeln!(self.out, "{{\"nftables\":[{}]}}", added.join(","))?;
+                        writeln!(self.out, "{{\"nftables\": [{}]}}", added.join(", "))?;
                     }
                 }
                 false => {
@@ -378,115 +382,6 @@ impl Session<'_> {
                 return Ok(());
             }
         }
-    }
-
-    /// Tells of changes for as long as somebody reads.
-    fn monitor(&mut self, watched: Watched) -> Result<(), Error> {
-        if watched.is_trace() {
-            return self.trace();
-        }
-        let mut monitor = MonitorOptions::default().open_to_look()?;
-        let mut teller = self.teller()?;
-        while self.out.is_read() {
-            match monitor.receive()? {
-                Item::Change(change) if self.json => {
-                    self.tell_json(&watched, &mut teller, &change)?;
-                }
-                Item::Change(change) => self.tell(&watched, &mut teller, &change)?,
-                Item::Lost(lost) => {
-                    note(&lost.to_string());
-                    teller = self.teller()?;
-                }
-                _ => {}
-            }
-            self.out.flush()?;
-        }
-        Ok(())
-    }
-
-    /// Tells which rules packets meet, for as long as somebody reads: of JSON nft has none for it.
-    fn trace(&mut self) -> Result<(), Error> {
-        let mut tracer = TracerOptions::default().open_to_look()?;
-        let mut nft = Connection::open_to_look()?;
-        let mut rules = nft.snapshot_once(Scope::all())?;
-        while self.out.is_read() {
-            let step = match tracer.receive()? {
-                TracedItem::Step(step) => step,
-                TracedItem::Lost(lost) => {
-                    note(&format!("steps were lost: {lost}"));
-                    continue;
-                }
-                TracedItem::Malformed(malformed) => {
-                    note(&causes(&malformed));
-                    continue;
-                }
-                _ => continue,
-            };
-            let step = step.view();
-            if step.rule().is_some() && rules.generation() != Some(nft.generation()?) {
-                rules = nft.snapshot_once(Scope::all())?;
-            }
-            for line in traced(&rules, &step, &self.options) {
-                writeln!(self.out, "{}", Printable(&line))?;
-            }
-            self.out.flush()?;
-        }
-        Ok(())
-    }
-
-    fn teller(&self) -> Result<Teller, Error> {
-        let mut nft = Connection::open_to_look()?;
-        Ok(Teller::new(&mut nft, self.options.clone())?)
-    }
-
-    fn tell(
-        &mut self,
-        watched: &Watched,
-        teller: &mut Teller,
-        change: &Change,
-    ) -> Result<(), Error> {
-        let mut told = teller.tell(change);
-        for (event, told) in change.events().zip(&mut told) {
-            // Of a rule that goes nft says no more than its handle.
-            if let (Told::Line(line), Ok(EventObject::Rule(_))) = (&mut *told, event.object())
-                && event.is_deletion()
-            {
-                line.body.clear();
-            }
-            if watched.admits(&event)
-                && let Some(line) = line(&event, told, self.args.format.handles, &self.sets)
-            {
-                writeln!(self.out, "{}", Printable(&line))?;
-            }
-        }
-        if watched.is_all() {
-            let name = change.thread_name().map(ToString::to_string);
-            writeln!(
-                self.out,
-                "# new generation {} by process {} ({})",
-                change.generation(),
-                change.thread_id().unwrap_or_default(),
-                Printable(&name.unwrap_or_default()),
-            )?;
-        }
-        Ok(())
-    }
-
-    fn tell_json(
-        &mut self,
-        watched: &Watched,
-        teller: &mut Teller,
-        change: &Change,
-    ) -> Result<(), Error> {
-        let told = teller.tell_json(change);
-        for (event, told) in change.events().zip(told) {
-            match told {
-                Told::Line(line) if watched.admits(&event) => writeln!(self.out, "{line}")?,
-                Told::Wordless if watched.admits(&event) => say(&format!("# {event}")),
-                _ => {}
-            }
-        }
-        Ok(())
     }
 }
 

@@ -106,7 +106,8 @@ impl Connection {
 }
 
 impl Reader<'_> {
-    fn definitions(&mut self) -> Result<(), Error> {
+    /// Reads tables and sets.
+    pub(super) fn definitions(&mut self) -> Result<(), Error> {
         for (request, message) in [
             ("list tables", NFT_MSG_GETTABLE),
             ("list sets", NFT_MSG_GETSET),
@@ -130,7 +131,7 @@ impl Snapshot {
         Self::of(Scope::all(), ElementsOf::ANONYMOUS)
     }
 
-    fn take_in(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
+    pub(super) fn take_in(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
         let at = self.arena.put(message.raw)?;
         self.index.insert(&self.arena, at).map(|_| ())
     }

@@ -13,7 +13,7 @@
 //! | back into the kernel | `restore.rs`; what it takes in another way than it lists it: `request.rs`, `elements.rs` |
 //! | to and from a file | `file.rs` |
 //! | to and from JSON and the like | `serial.rs`; what comes from outside: `outside.rs` |
-//! | a part of one | `narrow.rs` |
+//! | a part of one | `narrow.rs`; what a text needs to know: `definitions.rs`, `needed.rs` |
 //! | how much there is | `contents.rs` |
 //! | without the elements of some sets | `left_out.rs` |
 //! | two snapshots | `diff.rs`; what is compared: `compare.rs`, and `within.rs`, of a rule what belongs to it |
@@ -48,6 +48,8 @@ mod index;
 mod left_out;
 #[cfg(feature = "backup")]
 mod narrow;
+#[cfg(feature = "text")]
+mod needed;
 #[cfg(any(feature = "backup", feature = "serde"))]
 mod outside;
 mod pairs;
@@ -78,6 +80,8 @@ pub use diff::{Change, Diff, DiffOptions, Fate, Words};
 #[cfg(feature = "backup")]
 pub use file::{FileError, NotRegular, Provenance};
 pub use left_out::{ElementsOf, LeftOut, SnapshotOptions, WriteError};
+#[cfg(feature = "text")]
+pub(crate) use needed::Needed;
 pub(in crate::nft) use plan::DesiredPlaces;
 pub use plan::{NotOwn, Plan, PlanOptions, Replaced};
 pub use read::MissingRules;

@@ -309,10 +309,17 @@ impl<'o> Writer<'o> {
         }
     }
 
-    /// The first or last value of a range: of protocols the number.
+    /// The first or last value of a range: of protocols and ports the number.
     fn end<'e>(self, end: &'e Expr) -> Expression<'e> {
         match end {
-            Expr::Value(value) if value.data_type == DataType::INET_PROTO => numeric(value.number),
+            Expr::Value(value)
+                if matches!(
+                    value.data_type,
+                    DataType::INET_PROTO | DataType::INET_SERVICE
+                ) =>
+            {
+                numeric(value.number)
+            }
             end => self.expr(end),
         }
     }
@@ -377,6 +384,7 @@ impl<'o> Writer<'o> {
             DataType::STRING | DataType::IFNAME | DataType::IFACE_INDEX => {
                 text(Cow::Owned(self.written(value)))
             }
+            DAY if self.options.is_numeric(DAY) => numeric(value.number),
             DataType::IPV4_ADDR
             | DataType::IPV6_ADDR
             | DataType::ETHER_ADDR

@@ -4,7 +4,9 @@
 //! The sentences are those of the text ([`super::syntax`]). Each object of the list becomes JSON when its turn comes,
 //! and each statement and each element of it likewise, so that no second tree of them stands in memory.
 
+pub(super) mod echo;
 mod expr;
+mod layout;
 #[cfg(feature = "nftables-crate")]
 mod nftables;
 mod object;
@@ -14,7 +16,6 @@ mod statement;
 mod told;
 
 use std::fmt;
-use std::io;
 
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
@@ -26,8 +27,8 @@ pub(super) use self::told::Events;
 use super::list::{Listing, Options, Part};
 use crate::nft::{ChainFlags, Family, SetFlags, SnapshotTable};
 
-/// A listing as libnftables' JSON, which [`Listing::json`] makes: by its `Display` in one line, by `Serialize` in
-/// whatever form.
+/// A listing as libnftables' JSON, which [`Listing::json`] makes: by its `Display` in one line, laid out as nft does it; by
+/// `Serialize` in whatever form.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -46,7 +47,7 @@ use crate::nft::{ChainFlags, Family, SetFlags, SnapshotTable};
 ///
 /// let snapshot = nft.snapshot(Scope::all())?;
 /// let json = Listing::new(&snapshot, &Options::default()).json().to_string();
-/// assert!(json.contains(r#""right":{"range":[80,89]}}},{"accept":null}]"#), "{json}");
+/// assert!(json.contains(r#""right": {"range": [80, 89]}}}, {"accept": null}]"#), "{json}");
 /// # Ok(()) })??;
 /// # Ok(())
 /// # }
@@ -55,9 +56,9 @@ use crate::nft::{ChainFlags, Family, SetFlags, SnapshotTable};
 /// Of the [`Options`] `stateless` and `terse` say here what they say to `nft -j`: numbers of counters in rules and sets
 /// are left out, those of stateful objects are not. Handles are always written.
 ///
-/// It is what nft 1.0.6 writes, in the same order, but for these:
+/// It is what nft 1.0.6 writes, byte for byte, but for these:
 ///
-/// - `metainfo` names this crate and its version; `json_schema_version` is 1.
+/// - `metainfo` names this crate and its version, or what is said of [it](Self::in_place_of); `json_schema_version` is 1.
 /// - What that version leaves out is written: `dev` and `comment` of chains, `comment` of tables, `dynamic` among the
 ///   `flags` of sets, `auto-merge`, all statements of an element, a window scale of 0, the `level` of
 ///   `socket cgroupv2`; and `flags` of tables are words. nft reads these, or refuses them.
@@ -71,13 +72,35 @@ use crate::nft::{ChainFlags, Family, SetFlags, SnapshotTable};
 ///   something else, as a name that begins with `@`, and the elements of a set if one of them has no words. Nothing
 ///   else has such an object: nft refuses it.
 #[derive(Debug, Clone, Copy)]
-pub struct Json<'s>(Listing<'s>);
+pub struct Json<'s> {
+    listing: Listing<'s>,
+    metainfo: Metainfo<'s>,
+}
 
 impl<'s> Listing<'s> {
     /// As libnftables' JSON instead of text.
     #[must_use]
     pub const fn json(self) -> Json<'s> {
-        Json(self)
+        let (version, release_name) = (env!("CARGO_PKG_VERSION"), env!("CARGO_PKG_NAME"));
+        Json {
+            listing: self,
+            metainfo: Metainfo {
+                version,
+                release_name,
+                json_schema_version: 1,
+            },
+        }
+    }
+}
+
+impl<'s> Json<'s> {
+    /// As a program that stands in the place of another writes it: with that one's version in `metainfo`, which who reads it
+    /// may look at, and a name of the release.
+    #[must_use]
+    pub const fn in_place_of(mut self, version: &'s str, release_name: &'s str) -> Self {
+        self.metainfo.version = version;
+        self.metainfo.release_name = release_name;
+        self
     }
 }
 
@@ -125,47 +148,30 @@ struct Writer<'o> {
     stateless: bool,
 }
 
-#[derive(Serialize)]
-#[serde(rename_all = "lowercase")]
-enum Head {
-    Metainfo {
-        version: &'static str,
-        release_name: &'static str,
-        json_schema_version: u32,
-    },
+/// What wrote it.
+#[derive(Debug, Clone, Copy, Serialize)]
+struct Metainfo<'s> {
+    version: &'s str,
+    release_name: &'s str,
+    json_schema_version: u32,
 }
 
 impl fmt::Display for Json<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        serde_json::to_writer(Utf8(f), self).map_err(|_| fmt::Error)
-    }
-}
-
-/// What is written to it is text.
-struct Utf8<'f, 'a>(&'f mut fmt::Formatter<'a>);
-
-impl io::Write for Utf8<'_, '_> {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
-        self.0.write_str(text).map_err(io::Error::other)?;
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
+        layout::write(f, self)
     }
 }
 
 impl Serialize for Json<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(1))?;
-        map.serialize_entry("nftables", &Objects(self.0))?;
+        map.serialize_entry("nftables", &Objects(self))?;
         map.end()
     }
 }
 
 /// The list of objects.
-struct Objects<'s>(Listing<'s>);
+struct Objects<'s>(&'s Json<'s>);
 
 impl Serialize for Objects<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -173,13 +179,9 @@ impl Serialize for Objects<'_> {
             snapshot,
             options,
             part,
-        } = self.0;
+        } = self.0.listing;
         let mut out = serializer.serialize_seq(None)?;
-        out.serialize_element(&Head::Metainfo {
-            version: env!("CARGO_PKG_VERSION"),
-            release_name: env!("CARGO_PKG_NAME"),
-            json_schema_version: 1,
-        })?;
+        out.serialize_element(&Tagged("metainfo", self.0.metainfo))?;
         for table in snapshot.tables() {
             let writer = Writer {
                 options,

@@ -199,22 +199,41 @@ enum Data {
     },
 }
 
-/// What is said of something that is only named.
+/// What is said of something that is only named: of a chain the table first, of all else the name, as nft has both.
 #[derive(Debug, Serialize)]
-pub(super) struct Named<'o> {
-    family: &'static str,
-    table: Cow<'o, str>,
-    name: Cow<'o, str>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    handle: Option<u64>,
+#[serde(untagged)]
+pub(super) enum Named<'o> {
+    Chain {
+        family: &'static str,
+        table: Cow<'o, str>,
+        name: Cow<'o, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        handle: Option<u64>,
+    },
+    Other {
+        family: &'static str,
+        name: Cow<'o, str>,
+        table: Cow<'o, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        handle: Option<u64>,
+    },
 }
 
 impl<'o> Named<'o> {
-    pub(super) fn new(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
-        Self {
+    pub(super) fn chain(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
+        Self::Chain {
             family: family(of),
             table: name(table),
             name: name(named),
+            handle,
+        }
+    }
+
+    pub(super) fn other(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
+        Self::Other {
+            family: family(of),
+            name: name(named),
+            table: name(table),
             handle,
         }
     }

@@ -63,12 +63,12 @@ pub(super) struct Limit {
 pub(super) struct Quota {
     val: i64,
     val_unit: &'static str,
+    #[serde(skip_serializing_if = "is_false")]
+    inv: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
     used: Option<i64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     used_unit: Option<&'static str>,
-    #[serde(skip_serializing_if = "is_false")]
-    inv: bool,
 }
 
 #[derive(Debug, Serialize)]
@@ -150,9 +150,9 @@ impl Writer<'_> {
                     states.quota = Some(Quota {
                         val: val.cast_signed(),
                         val_unit,
+                        inv: over,
                         used: used.map(|(used, _)| used.cast_signed()),
                         used_unit: used.map(|(_, unit)| unit),
-                        inv: over,
                     });
                 }
                 Statement::Connections { count, over } => {

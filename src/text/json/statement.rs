@@ -37,8 +37,8 @@ pub(super) enum Statement<'s> {
         flowtable: String,
     },
     Synproxy(Option<Synproxy>),
-    Dup(Device<'s>),
-    Fwd(Device<'s>),
+    Dup(Duplicate<'s>),
+    Fwd(Forward<'s>),
     Set(Update<'s>),
     Map(Update<'s>),
     Meter(Meter<'s>),
@@ -142,15 +142,23 @@ impl Synproxy {
     }
 }
 
-/// Where a packet is sent, or a copy of it.
+/// Where a copy of a packet is sent.
 #[derive(Debug, Serialize)]
-pub(super) struct Device<'s> {
-    #[serde(skip_serializing_if = "Option::is_none")]
-    family: Option<&'static str>,
+pub(super) struct Duplicate<'s> {
     #[serde(skip_serializing_if = "Option::is_none")]
     addr: Option<Expression<'s>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     dev: Option<Expression<'s>>,
+}
+
+/// Where a packet is sent.
+#[derive(Debug, Serialize)]
+pub(super) struct Forward<'s> {
+    dev: Expression<'s>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    family: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    addr: Option<Expression<'s>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -169,12 +177,12 @@ pub(super) struct Update<'s> {
 
 #[derive(Debug, Serialize)]
 pub(super) struct Meter<'s> {
-    name: &'s str,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    size: Option<u32>,
     key: Expression<'s>,
     #[serde(skip_serializing_if = "Option::is_none")]
     stmt: Option<Box<Statement<'s>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u32>,
+    name: &'s str,
 }
 
 impl Writer<'_> {
@@ -329,14 +337,12 @@ impl Writer<'_> {
                 Statement::Synproxy((!is_plain).then_some(synproxy))
             }
             S::Duplicate { address, device } => Statement::Dup(match address {
-                Some(address) => Device {
-                    family: None,
+                Some(address) => Duplicate {
                     addr: Some(expr(address)),
                     dev: maybe(device),
                 },
                 // nft has the device in the address's place, where there is none.
-                None => Device {
-                    family: None,
+                None => Duplicate {
                     addr: maybe(device),
                     dev: None,
                 },
@@ -345,10 +351,10 @@ impl Writer<'_> {
                 family,
                 address,
                 device,
-            } => Statement::Fwd(Device {
+            } => Statement::Fwd(Forward {
+                dev: expr(device),
                 family: *family,
                 addr: maybe(address),
-                dev: Some(expr(device)),
             }),
             S::Update { word, set, element } => {
                 let planned = self.planned();
@@ -378,10 +384,10 @@ impl Writer<'_> {
                 let planned = self.planned();
                 let mut statements = planned.statements(&element.statements).into_iter();
                 Statement::Meter(Meter {
-                    name,
-                    size: *size,
                     key: planned.key(element, States::default()),
                     stmt: statements.next().map(Box::new),
+                    size: *size,
+                    name,
                 })
             }
             S::Object(words, object) => {

@@ -3,12 +3,12 @@
 use bstr::BStr;
 use serde::Serialize;
 
+use super::layout::Laid;
 use super::object::{Members, Named};
 use super::{Tagged, Writer};
 use crate::nft::live::{Event, EventObject};
 use crate::nft::{Family, SnapshotSet};
 use crate::text::list::is_map;
-use crate::text::list::object::object_name;
 use crate::text::told::{Form, Teller};
 
 /// An object an event: `{"add": {"rule": …}}`.
@@ -24,8 +24,8 @@ impl Events {
     }
 }
 
-fn line(verb: &'static str, object: impl Serialize) -> Option<String> {
-    serde_json::to_string(&Tagged(verb, object)).ok()
+fn line(verb: &'static str, object: impl Serialize) -> String {
+    Laid(Tagged(verb, object)).to_string()
 }
 
 /// What happened to an object; it is read anew, to live no longer than what is known of its table.
@@ -33,14 +33,15 @@ fn spoken<'e>(teller: &'e Teller, verb: &'static str, event: Event<'e>) -> Optio
     let writer = Events::writer(teller, event.family());
     // Of what goes the name says all.
     let gone = |kind: &'static str, table: &'e BStr, name: &'e BStr| {
-        let named = Named::new(event.family(), table, name, event.handle());
-        line(verb, Tagged(kind, named))
+        let named = Named::other(event.family(), table, name, event.handle());
+        Some(line(verb, Tagged(kind, named)))
     };
     let is_deletion = event.is_deletion();
     let object = match &event.object().ok()? {
         EventObject::Table(view) => writer.table(view),
         EventObject::Chain(view) if is_deletion => {
-            return gone("chain", view.table(), view.name());
+            let named = Named::chain(event.family(), view.table(), view.name(), event.handle());
+            return Some(line(verb, Tagged("chain", named)));
         }
         EventObject::Chain(view) => writer.chain(view),
         EventObject::Set(view) if is_deletion => {
@@ -51,10 +52,6 @@ fn spoken<'e>(teller: &'e Teller, verb: &'static str, event: Event<'e>) -> Optio
             return gone(kind, view.table(), view.name());
         }
         EventObject::Set(view) => writer.set(&teller.table_of(&event)?.set(view.name())?),
-        EventObject::Object(view) if is_deletion => {
-            let kind = object_name(view.object_type());
-            return gone(kind, view.table(), view.name());
-        }
         EventObject::Object(view) => writer.object(view),
         EventObject::Flowtable(view) if is_deletion => {
             return gone("flowtable", view.table(), view.name());
@@ -63,7 +60,7 @@ fn spoken<'e>(teller: &'e Teller, verb: &'static str, event: Event<'e>) -> Optio
         EventObject::Rule(rule) => writer.rule(&teller.table_of(&event)?, rule),
         _ => return None,
     };
-    line(verb, object)
+    Some(line(verb, object))
 }
 
 impl Form for Events {
@@ -80,6 +77,7 @@ impl Form for Events {
 
     fn elements(teller: &Teller, verb: &'static str, set: &SnapshotSet<'_>) -> Option<String> {
         let writer = Events::writer(teller, set.set().family());
-        line(verb, Tagged("element", Members::of(writer, set)))
+        let members = Members::of(writer, set);
+        Some(line(verb, Tagged("element", members)))
     }
 }

@@ -326,12 +326,12 @@ mod tests {
     use super::super::error::Fault;
     use super::super::expr::Side;
     use super::super::lexer::Token;
-    use super::super::{NoIncludes, Source};
+    use super::super::{Kept, NoIncludes, Source};
     use super::*;
 
     /// What stands in braces, and the token behind it.
     fn read<T: TakesElements>(text: &str, mut taken: T) -> Result<(T, Token), Fault> {
-        let mut parser = Parser::new(&NoIncludes);
+        let mut parser = Parser::behind(&Kept::default(), &NoIncludes);
         parser.open(vec![Source::new("test", text)], Place::default())?;
         parser.advance();
         parser.expect_sign("{")?;

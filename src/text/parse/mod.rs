@@ -40,3 +40,4 @@ pub(super) use tree::{
     Watched, WatchedKind,
 };
 pub(super) use tunnel::DIRECTIONS;
+pub(super) use variables::{Defined, Kept};

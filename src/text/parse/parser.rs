@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::{Fault, shown};
 use super::lexer::{Kind, Lexer, Token};
 use super::source::{Includes, Source, Sources};
-use super::variables::Variables;
+use super::variables::{Kept, Variables};
 use crate::nft::{Family, Name};
 use crate::text::syntax::{Place, Symbol};
 
@@ -49,7 +49,8 @@ pub(in crate::text) struct Parser<'i> {
 }
 
 impl<'i> Parser<'i> {
-    pub(super) fn new(includes: &'i dyn Includes) -> Self {
+    /// One that knows the values of variables that were given before.
+    pub(super) fn behind(kept: &Kept, includes: &'i dyn Includes) -> Self {
         let nowhere = Place::default();
         Self {
             includes,
@@ -64,14 +65,14 @@ impl<'i> Parser<'i> {
             text_source: u32::MAX,
             before: nowhere,
             is_behind_block: false,
-            variables: Variables::new(),
+            variables: Variables::behind(kept),
             depth: 0,
             family: Family::IP,
             defines: false,
         }
     }
 
-    /// Begins to read a text, the first one or behind the end of another.
+    /// Begins to read a text, the first one.
     pub(super) fn begin(&mut self, source: Source) -> Result<(), Fault> {
         let nowhere = Place::default();
         self.open.clear();

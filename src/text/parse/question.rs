@@ -47,15 +47,27 @@ const CT_KINDS: [(&str, ObjectType); 3] = [
 ];
 
 impl Parser<'_> {
-    /// `monitor new rules`
+    /// `monitor new rules json`
     pub(super) fn monitor(&mut self, start: Place) -> Result<Command, Fault> {
         let only = self.eat_any(&["new", "destroy"]);
         let watched = WATCHED.iter().find(|(word, _)| self.at(word));
         if watched.is_some() {
             self.advance();
-        } else if !self.at_end() {
+        }
+        let is_json = match self.eat("vm") {
+            true => {
+                self.expect("json")?;
+                true
+            }
+            false => self.eat("json"),
+        };
+        if self.at("xml") {
+            let message = "nothing is told as XML: nft, too, takes the word and prints nothing";
+            return Err(Fault::new(self.current.place, message));
+        }
+        if watched.is_none() && !is_json && !self.at_end() {
             let verbs = ["new", "destroy"].into_iter().filter(|_| only.is_none());
-            let known = verbs.chain(WATCHED.map(|(word, _)| word));
+            let known = verbs.chain(WATCHED.map(|(word, _)| word)).chain(["json"]);
             return Err(self.unknown("nothing that is told of", known));
         }
         Ok(Command {
@@ -65,6 +77,7 @@ impl Parser<'_> {
                 additions: only != Some("destroy"),
                 deletions: only != Some("new"),
                 kind: watched.map_or(WatchedKind::Ruleset, |(_, kind)| *kind),
+                is_json,
             }),
             place: self.since(start),
         })

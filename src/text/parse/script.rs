@@ -5,6 +5,7 @@ use super::lexer::Kind as Token;
 use super::parser::Parser;
 use super::source::{Includes, Source, Sources};
 use super::tree::{Command, Elements, Object, Position, Rule, SetDeclaration, Verb};
+use super::variables::{Defined, Kept};
 use crate::nft::expr::ObjectType;
 use crate::nft::{Chain, Family, Flowtable, Name, Set, StatefulObject, Table};
 use crate::text::syntax::Place;
@@ -68,8 +69,8 @@ pub(in crate::text) struct Parsed {
     pub(in crate::text) commands: Vec<Command>,
     /// The texts that were read for it.
     pub(in crate::text) sources: Sources,
-    /// Whether it gives variables values, or takes them.
-    pub(in crate::text) defines: bool,
+    /// What it does to variables, if it does.
+    pub(in crate::text) defined: Option<Defined>,
 }
 
 /// What a text says, and the texts that were read for it.
@@ -81,7 +82,7 @@ pub(in crate::text) fn parse(
     source: Source,
     includes: &dyn Includes,
 ) -> Result<(Vec<Command>, Sources), Error> {
-    let parsed = parse_behind(&[], source, includes)?;
+    let parsed = parse_behind(&Kept::default(), source, includes)?;
     Ok((parsed.commands, parsed.sources))
 }
 
@@ -90,26 +91,20 @@ pub(in crate::text) fn parse(
 /// # Errors
 /// The first thing that is wrong with it.
 pub(in crate::text) fn parse_behind(
-    before: &[Source],
+    kept: &Kept,
     source: Source,
     includes: &dyn Includes,
 ) -> Result<Parsed, Error> {
-    let mut parser = Parser::new(includes);
+    let mut parser = Parser::behind(kept, includes);
     let mut commands = Vec::new();
-    let read = || {
-        for source in before.iter().cloned().chain([source]) {
-            commands.clear();
-            parser.defines = false;
-            parser.begin(source)?;
-            parser.script(&mut commands)?;
-        }
-        Ok(())
-    };
-    match read() {
+    let read = parser
+        .begin(source)
+        .and_then(|()| parser.script(&mut commands));
+    match read {
         Ok(()) => Ok(Parsed {
             commands,
+            defined: parser.defines.then(|| parser.variables.defined()),
             sources: parser.sources,
-            defines: parser.defines,
         }),
         Err(fault) => Err(parser.sources.explain(fault)),
     }

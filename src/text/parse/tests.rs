@@ -9,8 +9,8 @@ mod trees;
 
 use super::said::said;
 use super::{
-    Command, Declared, Directories, Elements, Error, Includes, NoIncludes, Object, Position, Rule,
-    SetDeclaration, Source, Sources, Verb, parse,
+    Command, Declared, Directories, Elements, Error, Includes, Kept, NoIncludes, Object, Position,
+    Rule, SetDeclaration, Source, Sources, Verb, parse, parse_behind,
 };
 
 /// What a text says that includes nothing.

@@ -76,6 +76,8 @@ pub(in crate::text) struct Watched {
     pub(in crate::text) additions: bool,
     pub(in crate::text) deletions: bool,
     pub(in crate::text) kind: WatchedKind,
+    /// `json`: as JSON, however all else is told.
+    pub(in crate::text) is_json: bool,
 }
 
 /// Of which kind of objects is told.

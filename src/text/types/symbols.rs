@@ -217,8 +217,8 @@ pub(in crate::text) const fn symbols(data_type: DataType) -> &'static [(&'static
             ("membership-query", 0x11),
             ("membership-report-v1", 0x12),
             ("membership-report-v2", 0x16),
-            ("leave-group", 0x17),
             ("membership-report-v3", 0x22),
+            ("leave-group", 0x17),
         ],
         DAY => &[
             ("Sunday", 0),

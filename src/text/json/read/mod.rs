@@ -9,7 +9,7 @@
 
 mod expr;
 mod fields;
-mod node;
+pub(super) mod node;
 mod object;
 mod selector;
 mod stateful;

@@ -15,14 +15,14 @@ const FEW: usize = 16;
 
 /// A value, and its place.
 #[derive(Debug)]
-pub(super) struct Node<'t> {
-    pub(super) kind: Kind<'t>,
-    pub(super) place: Place,
+pub(in crate::text::json) struct Node<'t> {
+    pub(in crate::text::json) kind: Kind<'t>,
+    pub(in crate::text::json) place: Place,
 }
 
 /// What a value is.
 #[derive(Debug)]
-pub(super) enum Kind<'t> {
+pub(in crate::text::json) enum Kind<'t> {
     Null,
     Bool(bool),
     Number(u64),
@@ -38,16 +38,16 @@ pub(super) enum Kind<'t> {
 
 /// The key of an entry, and its place.
 #[derive(Debug)]
-pub(super) struct Key<'t> {
-    pub(super) text: Cow<'t, str>,
-    pub(super) place: Place,
+pub(in crate::text::json) struct Key<'t> {
+    pub(in crate::text::json) text: Cow<'t, str>,
+    pub(in crate::text::json) place: Place,
 }
 
 /// Reads a whole text, which is this one of the sources.
 ///
 /// # Errors
 /// What is no JSON in it, first.
-pub(super) fn document(source: u32, text: &str) -> Result<Node<'_>, Fault> {
+pub(in crate::text::json) fn document(source: u32, text: &str) -> Result<Node<'_>, Fault> {
     let mut reader = Reader {
         source,
         text,

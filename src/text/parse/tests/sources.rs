@@ -245,3 +245,66 @@ fn variables_stand_for_what_a_value_may_be() {
         ]
     );
 }
+
+/// What lines behind one another say, of which each is read by itself.
+fn said_in_lines(lines: &[&str]) -> Vec<Result<Vec<String>, Error>> {
+    let mut kept = Kept::default();
+    let each = lines.iter().map(|line| {
+        let parsed = parse_behind(&kept, Source::new("line", line), &NoIncludes)?;
+        kept.keep(parsed.defined.unwrap_or_default());
+        Ok(rules(&parsed.commands).filter_map(said).collect())
+    });
+    each.collect()
+}
+
+#[test]
+fn values_are_known_behind_the_text_that_gave_them() {
+    let lines = [
+        "define a = 1\ndefine b = $a",
+        "add rule ip t c tcp dport { $a, $b }",
+        "define a = 2",
+        "redefine a = 2",
+        "add rule ip t c tcp dport { $a, $b }",
+        "table ip t { define a = 3; undefine a; chain c { tcp dport $a; }; }",
+        "table ip t { undefine a; }",
+        "undefine a; define a = 4; undefine a",
+        "add rule ip t c tcp dport $a",
+        "undefine a",
+        "define a = 5",
+        "add rule ip t c tcp dport { $a, $b }",
+        "redefine a = 6; undefine a",
+        "define a = nonsense",
+        "add rule ip t c tcp dport  $a",
+    ];
+    let said = said_in_lines(&lines);
+    let word = |number: usize| said[number].as_ref().unwrap().join("; ");
+    let error = |number: usize| said[number].as_ref().unwrap_err().to_string();
+    assert_eq!(word(1), "tcp dport { 1, 1 }");
+    assert!(error(2).contains("`a` is defined already"), "{}", error(2));
+    assert_eq!(word(4), "tcp dport { 2, 1 }");
+    assert_eq!(word(5), "tcp dport 2");
+    assert!(error(6).contains("no variable `a`"), "{}", error(6));
+    assert_eq!(word(7), "");
+    assert!(error(8).contains("did you mean `$b`?"), "{}", error(8));
+    assert!(error(9).contains("no variable `a`"), "{}", error(9));
+    assert_eq!(word(11), "tcp dport { 5, 1 }");
+    assert_eq!(word(12), "");
+    assert_eq!(word(13), "");
+    // It is a word that was given, which stands where it is asked for.
+    assert_eq!(word(14), "tcp dport nonsense");
+}
+
+/// What was given before takes no time, and no more than a text of its own may be put in.
+#[test]
+fn many_lines_of_values_are_read_in_linear_time() {
+    let mut kept = Kept::default();
+    for number in 0..20_000 {
+        let line = format!("define v{number} = {number}\n");
+        let parsed = parse_behind(&kept, Source::new("line", line), &NoIncludes).unwrap();
+        kept.keep(parsed.defined.unwrap());
+    }
+    let asks = Source::new("line", "add rule ip t c tcp dport { $v0, $v19999 }");
+    let parsed = parse_behind(&kept, asks, &NoIncludes).unwrap();
+    let said: Vec<_> = rules(&parsed.commands).filter_map(said).collect();
+    assert_eq!(said, ["tcp dport { 0, 19999 }"]);
+}

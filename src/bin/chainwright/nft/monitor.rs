@@ -1,0 +1,190 @@
+//! `nft monitor`: changes, and the rules that packets meet, as they are told.
+
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+use chainwright::nft::live::{
+    Change, EventObject, Item, Monitor, MonitorOptions, TracedItem, Tracer, TracerOptions,
+};
+use chainwright::nft::{Connection, Scope, Snapshot};
+use chainwright::text::{Teller, Told, Watched, traced};
+use nix::errno::Errno;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+use super::Session;
+use crate::carried_out::line;
+use crate::output::{Error, Printable, causes, note, say};
+
+impl Session<'_> {
+    /// Tells of changes, of the rules that packets meet, or of both, for as long as somebody reads.
+    pub(super) fn monitor(&mut self, watched: Watched) -> Result<(), Error> {
+        let mut changes = match watched.is_trace() {
+            true => None,
+            false => Some(Changes {
+                monitor: MonitorOptions::default().open_to_look()?,
+                teller: self.teller()?,
+            }),
+        };
+        let mut traces = match watched.is_trace() || watched.is_all() {
+            true => Some(Traces {
+                tracer: TracerOptions::default().open_to_look()?,
+                nft: Connection::open_to_look()?,
+                rules: None,
+            }),
+            false => None,
+        };
+        while self.out.is_read() {
+            let mut is_told = false;
+            if let Some(changes) = &mut changes
+                && let Some(item) = changes.monitor.try_receive()?
+            {
+                is_told = true;
+                self.told(&watched, changes, item)?;
+            }
+            if let Some(traces) = &mut traces
+                && let Some(item) = traces.tracer.try_receive()?
+            {
+                is_told = true;
+                self.traced(traces, item)?;
+            }
+            match is_told {
+                true => self.out.flush()?,
+                false => {
+                    let changes = changes.as_ref().map(|changes| changes.monitor.as_fd());
+                    let traces = traces.as_ref().map(|traces| traces.tracer.as_fd());
+                    wait(changes.into_iter().chain(traces))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of a change.
+    fn told(&mut self, watched: &Watched, changes: &mut Changes, item: Item) -> Result<(), Error> {
+        let teller = &mut changes.teller;
+        match item {
+            Item::Change(change) if self.json || watched.is_json() => {
+                self.tell_json(watched, teller, &change)?;
+            }
+            Item::Change(change) => self.tell(watched, teller, &change)?,
+            Item::Lost(lost) => {
+                note(&lost.to_string());
+                *teller = self.teller()?;
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Tells which rule a packet met: of JSON nft has none for it.
+    fn traced(&mut self, traces: &mut Traces, item: TracedItem) -> Result<(), Error> {
+        let step = match item {
+            TracedItem::Step(step) => step,
+            TracedItem::Lost(lost) => {
+                note(&format!("steps were lost: {lost}"));
+                return Ok(());
+            }
+            TracedItem::Malformed(malformed) => {
+                note(&causes(&malformed));
+                return Ok(());
+            }
+            _ => return Ok(()),
+        };
+        let step = step.view();
+        let Traces { nft, rules, .. } = traces;
+        let is_known = match (&*rules, step.rule()) {
+            (None, _) => false,
+            (Some(_), None) => true,
+            (Some(rules), Some(_)) => rules.generation() == Some(nft.generation()?),
+        };
+        if !is_known {
+            *rules = Some(nft.snapshot_once(Scope::all())?);
+        }
+        let Some(rules) = rules else {
+            return Ok(());
+        };
+        for line in traced(rules, &step, &self.options) {
+            writeln!(self.out, "{}", Printable(&line))?;
+        }
+        Ok(())
+    }
+
+    fn teller(&self) -> Result<Teller, Error> {
+        let mut nft = Connection::open_to_look()?;
+        Ok(Teller::new(&mut nft, self.options.clone())?)
+    }
+
+    fn tell(
+        &mut self,
+        watched: &Watched,
+        teller: &mut Teller,
+        change: &Change,
+    ) -> Result<(), Error> {
+        let mut told = teller.tell(change);
+        for (event, told) in change.events().zip(&mut told) {
+            // Of a rule that goes nft says no more than its handle.
+            if let (Told::Line(line), Ok(EventObject::Rule(_))) = (&mut *told, event.object())
+                && event.is_deletion()
+            {
+                line.body.clear();
+            }
+            if watched.admits(&event)
+                && let Some(line) = line(&event, told, self.args.format.handles, &self.sets)
+            {
+                writeln!(self.out, "{}", Printable(&line))?;
+            }
+        }
+        if watched.is_all() {
+            let name = change.thread_name().map(ToString::to_string);
+            writeln!(
+                self.out,
+                "# new generation {} by process {} ({})",
+                change.generation(),
+                change.thread_id().unwrap_or_default(),
+                Printable(&name.unwrap_or_default()),
+            )?;
+        }
+        Ok(())
+    }
+
+    fn tell_json(
+        &mut self,
+        watched: &Watched,
+        teller: &mut Teller,
+        change: &Change,
+    ) -> Result<(), Error> {
+        let told = teller.tell_json(change);
+        for (event, told) in change.events().zip(told) {
+            match told {
+                Told::Line(line) if watched.admits(&event) => writeln!(self.out, "{line}")?,
+                Told::Wordless if watched.admits(&event) => say(&format!("# {event}")),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Waits until something is told over one of these.
+fn wait<'f>(sockets: impl Iterator<Item = BorrowedFd<'f>>) -> Result<(), Error> {
+    let mut sockets: Vec<_> = sockets
+        .map(|socket| PollFd::new(socket, PollFlags::POLLIN))
+        .collect();
+    match poll(&mut sockets, PollTimeout::NONE) {
+        Ok(_) | Err(Errno::EINTR) => Ok(()),
+        Err(error) => Err(Error::Other(format!("cannot wait: {error}"))),
+    }
+}
+
+/// Who is told of changes, and has words for them.
+struct Changes {
+    monitor: Monitor,
+    teller: Teller,
+}
+
+/// Who is told which rules packets meet, and what those rules are.
+struct Traces {
+    tracer: Tracer,
+    nft: Connection,
+    /// Read when the first packet is told.
+    rules: Option<Snapshot>,
+}

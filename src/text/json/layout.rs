@@ -1,0 +1,116 @@
+//! How JSON is laid out: byte for byte as nft does it, by the library that it uses (jansson).
+
+use std::fmt;
+use std::io;
+
+use serde::Serialize;
+use serde_json::ser::{CharEscape, Formatter, Serializer};
+
+/// One line, with a blank behind each comma and colon; of characters those are escaped that must be, and of those that have
+/// no escape of their own the digits are capital ones.
+struct Layout;
+
+impl Formatter for Layout {
+    fn begin_array_value<W: io::Write + ?Sized>(
+        &mut self,
+        out: &mut W,
+        is_first: bool,
+    ) -> io::Result<()> {
+        separate(out, is_first)
+    }
+
+    fn begin_object_key<W: io::Write + ?Sized>(
+        &mut self,
+        out: &mut W,
+        is_first: bool,
+    ) -> io::Result<()> {
+        separate(out, is_first)
+    }
+
+    fn begin_object_value<W: io::Write + ?Sized>(&mut self, out: &mut W) -> io::Result<()> {
+        out.write_all(b": ")
+    }
+
+    fn write_char_escape<W: io::Write + ?Sized>(
+        &mut self,
+        out: &mut W,
+        escape: CharEscape,
+    ) -> io::Result<()> {
+        let short = match escape {
+            CharEscape::Quote => b"\\\"",
+            CharEscape::ReverseSolidus => b"\\\\",
+            CharEscape::Solidus => b"\\/",
+            CharEscape::Backspace => b"\\b",
+            CharEscape::FormFeed => b"\\f",
+            CharEscape::LineFeed => b"\\n",
+            CharEscape::CarriageReturn => b"\\r",
+            CharEscape::Tab => b"\\t",
+            CharEscape::AsciiControl(byte) => return write!(out, "\\u{byte:04X}"),
+        };
+        out.write_all(short)
+    }
+}
+
+fn separate<W: io::Write + ?Sized>(out: &mut W, is_first: bool) -> io::Result<()> {
+    match is_first {
+        true => Ok(()),
+        false => out.write_all(b", "),
+    }
+}
+
+/// Writes a value so.
+pub(super) fn write(f: &mut fmt::Formatter<'_>, value: &impl Serialize) -> fmt::Result {
+    let mut serializer = Serializer::with_formatter(Utf8(f), Layout);
+    value.serialize(&mut serializer).map_err(|_| fmt::Error)
+}
+
+/// What is written to it is text.
+struct Utf8<'f, 'a>(&'f mut fmt::Formatter<'a>);
+
+impl io::Write for Utf8<'_, '_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let text = std::str::from_utf8(bytes).map_err(io::Error::other)?;
+        self.0.write_str(text).map_err(io::Error::other)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+/// A value, whose `Display` is laid out so.
+pub(super) struct Laid<T>(pub(super) T);
+
+impl<T: Serialize> fmt::Display for Laid<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write(f, &self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn it_is_laid_out_as_by_jansson() {
+        for (value, laid) in [
+            (json!({}), "{}"),
+            (json!([]), "[]"),
+            (json!({"a": [1, -2, "x"]}), r#"{"a": [1, -2, "x"]}"#),
+            (
+                json!([{"a": null}, {"b": true}]),
+                r#"[{"a": null}, {"b": true}]"#,
+            ),
+            (json!("é/\"\\\u{8}\u{c}\n\r\t"), r#""é/\"\\\b\f\n\r\t""#),
+            (
+                json!("\u{1}\u{1f}\u{7f}\u{1f600}"),
+                "\"\\u0001\\u001F\u{7f}\u{1f600}\"",
+            ),
+        ] {
+            assert_eq!(Laid(value).to_string(), laid);
+        }
+    }
+}
