@@ -39,4 +39,4 @@ pub(super) use tree::{
     Command, Declared, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
     Watched, WatchedKind,
 };
-pub(super) use tunnel::DIRECTIONS;
+pub(super) use tunnel::{DIRECTIONS, geneve_data};
