@@ -12,6 +12,7 @@ const fn kind(expr: &Expr) -> &'static str {
         Expr::Payload(_) => "payload",
         Expr::Option(_) => "exthdr",
         Expr::Meta(_) => "meta",
+        Expr::Tunnel(_) => "tunnel",
         Expr::Ct(..) => "ct",
         Expr::Rt(_) => "rt",
         Expr::Socket(..) => "socket",

@@ -282,10 +282,50 @@ pub(super) static ETHER: Protocol = Protocol {
 
 const LINK_ADDRESS: DataType = DataType::ETHER_ADDR;
 
-/// All of them.
+/// The fields of tunnels' own headers.
+const fn tunnel(name: &'static str, number: u32, fields: &'static [Field]) -> Protocol {
+    Protocol {
+        name,
+        base: PayloadBase::TUNNEL,
+        number,
+        key: None,
+        fields,
+    }
+}
+
+pub(super) static VXLAN: Protocol = tunnel(
+    "vxlan",
+    18,
+    &[number("vni", 32, 24), field("flags", 0, 8, BITMASK)],
+);
+
+pub(super) static GENEVE: Protocol = tunnel(
+    "geneve",
+    19,
+    &[
+        number("vni", 32, 24),
+        field("type", 16, 16, DataType::ETHER_TYPE),
+    ],
+);
+
+/// Its header is asked for as that of any protocol above IP.
+pub(super) static GRE: Protocol = transport(
+    "gre",
+    20,
+    &[
+        number("version", 13, 3),
+        number("flags", 0, 5),
+        field("protocol", 16, 16, DataType::ETHER_TYPE),
+    ],
+);
+
+/// GRE with frames in it: its header is that of GRE.
+pub(super) static GRETAP: Protocol = tunnel("gretap", 21, &[]);
+
+/// All of them but those of tunnels that have no fields outside of these.
 pub(super) static PROTOCOLS: &[&Protocol] = &[
     &AH, &ESP, &COMP, &ICMP, &IGMP, &UDP, &UDPLITE, &TCP, &DCCP, &SCTP, &TH, &IP, &IP6, &ICMPV6,
-    &ARP, &VLAN, &ETHER,
+    &ARP, &VLAN, &ETHER, &GRE,
 ];
 
 /// The protocol above IP with this number.
@@ -296,6 +336,7 @@ pub(super) fn above_ip(number: u128) -> Option<&'static Protocol> {
         6 => &TCP,
         17 => &UDP,
         33 => &DCCP,
+        47 => &GRE,
         50 => &ESP,
         51 => &AH,
         58 => &ICMPV6,

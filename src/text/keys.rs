@@ -3,7 +3,7 @@
 //! Sources: `linux/netfilter/nf_tables.h` for the keys and nft(8) for their names.
 
 use crate::nft::build::ByteOrder;
-use crate::nft::expr::{CtKey, FibFlags, FibResult, MetaKey, RtKey, SocketKey, XfrmKey};
+use crate::nft::expr::{CtKey, FibFlags, FibResult, MetaKey, RtKey, SocketKey, TunnelKey, XfrmKey};
 use crate::nft::{DataType, Family};
 
 use super::syntax::Expr;
@@ -12,7 +12,7 @@ use super::types::{self, CT_EVENT, CT_LABEL, DATE, DAY, HOUR};
 /// What can be asked.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Key {
-    /// How it is called; `ct`, `rt`, `socket` and `ipsec` stand in front of their keys' names.
+    /// How it is called; `ct`, `rt`, `socket`, `tunnel` and `ipsec` stand in front of their keys' names.
     pub(super) name: &'static str,
     pub(super) data_type: DataType,
     /// The length of its values; 0 where it is not known.
@@ -44,7 +44,8 @@ impl Key {
 /// What an expression asks for, if it is not bytes of the packet, and nft has a name for it.
 pub(super) fn of(expr: &Expr) -> Option<Key> {
     match expr {
-        Expr::Meta(key) => meta(*key),
+        Expr::Meta(key) | Expr::Inside(_, key) => meta(*key),
+        Expr::Tunnel(key) => tunnel(*key),
         Expr::Ct(key, _, version) => ct(*key, *version),
         Expr::Rt(key) => rt(*key),
         Expr::Socket(key, _) => socket(*key),
@@ -159,6 +160,15 @@ pub(super) fn rt(key: RtKey) -> Option<Key> {
         RtKey::NEXTHOP6 => ("ip6 nexthop", DataType::IPV6_ADDR, 128),
         RtKey::TCPMSS => ("mtu", DataType::INTEGER, 16),
         RtKey::XFRM => ("ipsec", DataType::BOOLEAN, 8),
+        _ => return None,
+    }))
+}
+
+/// Of what a tunnel device left with the packet.
+pub(super) fn tunnel(key: TunnelKey) -> Option<Key> {
+    Some(Key::new(match key {
+        TunnelKey::PATH => ("path", DataType::BOOLEAN, 8),
+        TunnelKey::ID => ("id", DataType::INTEGER, 32),
         _ => return None,
     }))
 }

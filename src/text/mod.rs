@@ -3,7 +3,7 @@
 //! | in | is |
 //! |---|---|
 //! | `syntax` | what a sentence is made of |
-//! | `types`, `headers`, `keys`, `hooks` | what there is to be asked, and what its values are called |
+//! | `types`, `headers`, `tunnels`, `keys`, `hooks` | what there is to be asked, and what its values are called |
 //! | `read` | from the kernel's objects to sentences |
 //! | `print`, `constant`, `list` | from sentences to text |
 //! | `parse` | from text to commands |
@@ -59,6 +59,8 @@ mod syntax;
 mod told;
 #[cfg(feature = "text")]
 mod traced;
+#[cfg(feature = "text")]
+mod tunnels;
 #[cfg(feature = "text")]
 mod typeof_;
 #[cfg(feature = "text")]

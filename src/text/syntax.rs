@@ -3,11 +3,12 @@
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     CtDirection, CtKey, FibFlags, FibResult, MetaKey, NumgenType, OsfTtl, PayloadBase, RtKey,
-    SocketKey, XfrmDirection, XfrmKey,
+    SocketKey, TunnelKey, XfrmDirection, XfrmKey,
 };
 use crate::nft::{DataType, Family};
 
 use super::headers::{Extension, Protocol};
+use super::tunnels::Tunnel;
 use super::{keys, types};
 
 /// A constant.
@@ -155,6 +156,8 @@ pub(super) struct Payload {
     pub(super) bits: u32,
     /// Which field of a protocol they are; `None`: written by place and length.
     pub(super) field: Option<(&'static Protocol, usize)>,
+    /// The tunnel that they are inside of, or in the header of.
+    pub(super) tunnel: Option<&'static Tunnel>,
 }
 
 /// Bits of an option or of an extension header.
@@ -178,6 +181,10 @@ pub(super) enum Expr {
     Payload(Payload),
     Option(OptionField),
     Meta(MetaKey),
+    /// What is known of the packet inside a tunnel. It stands in no text: nft asks for it by itself.
+    Inside(&'static Tunnel, MetaKey),
+    /// What a tunnel device left with the packet.
+    Tunnel(TunnelKey),
     /// The version is that of an address whose key does not say it.
     Ct(CtKey, Option<CtDirection>, Option<Family>),
     Rt(RtKey),
@@ -433,6 +440,16 @@ impl Expr {
                 .map(|part| part.bits().next_multiple_of(32))
                 .sum(),
             asked => keys::of(asked).map_or(0, |key| key.bits),
+        }
+    }
+
+    /// The tunnel inside of which it is looked at.
+    pub(super) fn tunnel(&self) -> Option<&'static Tunnel> {
+        match self {
+            Self::Payload(payload) => payload.tunnel,
+            Self::Inside(tunnel, _) => Some(tunnel),
+            Self::Binary(_, left, _) => left.tunnel(),
+            _ => None,
         }
     }
 

@@ -347,6 +347,7 @@ impl Part {
             offset: self.offset as u32, // of headers that the kernel tells at most 40 bytes of
             bits: self.length as u32,
             field: self.field,
+            tunnel: None,
         };
         let left = Expr::Payload(place);
         Printer::new(&mut *out, options).expr(&left)?;

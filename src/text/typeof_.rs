@@ -7,7 +7,7 @@
 //!   1  entries that depend on the kind
 //! ```
 //!
-//! All numbers are u32 in host byte order. Seen in what nft 1.0.6 sends.
+//! All numbers are u32 in host byte order. Seen in what nft 1.0.6 sends; what is inside of tunnels, in what 1.1.7 sends.
 
 use crate::nft::expr::{
     CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, MetaKey, NumgenType, OsfTtl, PayloadBase,
@@ -19,6 +19,7 @@ use crate::nft::{DataType, SetRef};
 use super::headers::{self, Extension, PROTOCOLS};
 use super::keys;
 use super::syntax::{Expr, OptionField, Payload};
+use super::tunnels;
 
 const KIND: u8 = 0;
 const DATA: u8 = 1;
@@ -143,6 +144,9 @@ fn payload_data(payload: &Payload) -> Vec<u8> {
             if protocol.fields[index].data_type == DataType::INTEGER {
                 all.push((4, payload.bits));
             }
+            if let Some(tunnel) = payload.tunnel {
+                all.push((5, tunnel.own.number));
+            }
             numbers(&all)
         }
         None => numbers(&[
@@ -174,7 +178,10 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
     let data = UserData::new(entries.clone().get(DATA).unwrap_or_default());
     let number = |entry| data.clone().number(entry);
     match entries.number(KIND)? {
-        PAYLOAD => payload(number(0), number(1), [number(2), number(3), number(4)]),
+        PAYLOAD => match number(5) {
+            Some(tunnel) => inside(tunnel, number(0)?, number(1)?),
+            None => payload(number(0), number(1), [number(2), number(3), number(4)]),
+        },
         EXTHDR => option(number(0)?, number(1)?, number(2)),
         META => known(Expr::Meta(MetaKey(number(0)?))),
         SOCKET => known(Expr::Socket(
@@ -233,6 +240,7 @@ fn payload(protocol: Option<u32>, field: Option<u32>, place: [Option<u32>; 3]) -
             offset: field.offset,
             bits: field.bits,
             field: Some((protocol, index)),
+            tunnel: None,
         }));
     }
     let [base, offset, bits] = place;
@@ -243,7 +251,16 @@ fn payload(protocol: Option<u32>, field: Option<u32>, place: [Option<u32>; 3]) -
         offset: offset?,
         bits: bits?,
         field: None,
+        tunnel: None,
     }))
+}
+
+/// A field inside a tunnel, or of its own header.
+fn inside(tunnel: u32, protocol: u32, field: u32) -> Option<Expr> {
+    let tunnel = tunnels::numbered(tunnel)?;
+    let protocol = tunnel.protocols().find(|known| known.number == protocol)?;
+    let index = (field as usize).checked_sub(1)?;
+    (index < protocol.fields.len()).then(|| Expr::Payload(tunnel.field(protocol, index)))
 }
 
 fn option(number: u32, field: u32, kind: Option<u32>) -> Option<Expr> {
@@ -309,6 +326,7 @@ mod tests {
                     offset: field.offset,
                     bits: field.bits,
                     field: Some((protocol, index)),
+                    tunnel: None,
                 });
                 let bytes = written(&payload).expect("it can be written");
                 assert_eq!(read(&bytes, true), Some(payload));

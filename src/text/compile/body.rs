@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::Compiler;
-use super::protocols::{Conflict, Needed, Protocols};
+use super::protocols::{Conflict, Needed, Protocols, TunnelConflict};
 use crate::nft::expr::{
     Cmp, Decoded, Expression, Expressions, Lookup, LookupFlags, Payload as Load, PayloadBase,
     Register,
@@ -11,7 +11,8 @@ use crate::nft::expr::{
 use crate::nft::{Family, Name, SetId};
 use crate::text::parse::Fault;
 use crate::text::parse::known::field_of;
-use crate::text::syntax::{Element, Expr, Payload};
+use crate::text::syntax::{Element, Expr, Payload, Value};
+use crate::text::tunnels::Tunnel;
 
 /// Words of 4 bytes in a register of 16.
 const REGISTER: u32 = 4;
@@ -28,6 +29,7 @@ pub(super) const fn register(word: u32) -> Register {
 enum Waiting {
     /// Whole bytes of the packet are these: such that stand side by side are asked for at once.
     Bytes {
+        tunnel: Option<&'static Tunnel>,
         base: PayloadBase,
         offset: u32,
         bytes: Vec<u8>,
@@ -41,6 +43,8 @@ pub(super) struct Body<'b, 'c> {
     pub(super) family: Family,
     pub(super) table: Name<'static>,
     pub(super) protocols: Protocols,
+    /// What is known of the packets inside of tunnels.
+    inside: Vec<(&'static Tunnel, Protocols)>,
     waiting: Vec<Waiting>,
     /// What comes before all others.
     first: Expressions<'static>,
@@ -58,6 +62,7 @@ impl<'b, 'c> Body<'b, 'c> {
             family,
             table,
             protocols: Protocols::new(family),
+            inside: Vec::new(),
             waiting: Vec::new(),
             first: Expressions::new(),
             out: Expressions::new(),
@@ -106,10 +111,23 @@ impl<'b, 'c> Body<'b, 'c> {
         self.out.push_decoded(expression);
     }
 
-    /// Asks for bytes of the packet.
-    pub(super) fn ask(&mut self, base: PayloadBase, offset: u32, bytes: Vec<u8>) {
+    /// Writes an instruction of a match that is applied to the packet, or to what is inside a tunnel.
+    pub(super) fn push_at(
+        &mut self,
+        tunnel: Option<&'static Tunnel>,
+        expression: &impl Expression,
+    ) {
+        match tunnel {
+            Some(tunnel) => self.push(&tunnel.inside(expression)),
+            None => self.push(expression),
+        }
+    }
+
+    /// Asks for whole bytes of the packet, or of what is inside a tunnel, from this one on.
+    fn ask(&mut self, payload: &Payload, offset: u32, bytes: Vec<u8>) {
         self.waiting.push(Waiting::Bytes {
-            base,
+            tunnel: payload.tunnel,
+            base: payload.base,
             offset,
             bytes,
         });
@@ -121,13 +139,17 @@ impl<'b, 'c> Body<'b, 'c> {
         for waiting in self.waiting.drain(..) {
             match waiting {
                 Waiting::Bytes {
+                    tunnel,
                     base,
                     offset,
                     bytes,
                 } => {
                     let length = bytes.len() as u32; // at most 16
-                    self.out
-                        .push(&Load::load(base, offset, length, Register::R1));
+                    let load = Load::load(base, offset, length, Register::R1);
+                    match tunnel {
+                        Some(tunnel) => _ = self.out.push(&tunnel.inside(&load)),
+                        None => _ = self.out.push(&load),
+                    }
                     self.out.push(&Cmp::eq(Register::R1, &bytes));
                 }
                 Waiting::Instructions(out) => {
@@ -141,16 +163,16 @@ impl<'b, 'c> Body<'b, 'c> {
 
     /// Joins what stands side by side in the packet, in the order in which it stands there.
     fn join(&mut self) {
-        let mut order: Vec<(u32, usize)> = self
+        let mut order: Vec<((u32, u32), usize)> = self
             .waiting
             .iter()
             .enumerate()
             .filter_map(|(index, waiting)| match waiting {
-                Waiting::Bytes { offset, .. } => Some((*offset, index)),
+                Waiting::Bytes { base, offset, .. } => Some(((base.0, *offset), index)),
                 Waiting::Instructions(_) => None,
             })
             .collect();
-        order.sort_by_key(|(offset, _)| *offset);
+        order.sort_by_key(|(place, _)| *place);
         let mut gone = Vec::new();
         let mut order = order.into_iter().map(|(_, index)| index);
         let Some(mut last) = order.next() else {
@@ -177,11 +199,13 @@ impl<'b, 'c> Body<'b, 'c> {
     fn joined(&self, one: usize, other: usize) -> Option<Vec<u8>> {
         let (
             Waiting::Bytes {
+                tunnel,
                 base,
                 offset,
                 bytes,
             },
             Waiting::Bytes {
+                tunnel: other_tunnel,
                 base: other_base,
                 offset: other_offset,
                 bytes: other_bytes,
@@ -191,7 +215,8 @@ impl<'b, 'c> Body<'b, 'c> {
             return None;
         };
         let length = bytes.len() + other_bytes.len();
-        let is_next = base == other_base && offset + bytes.len() as u32 == *other_offset; // short
+        let is_next = (tunnel, base) == (other_tunnel, other_base)
+            && offset + bytes.len() as u32 == *other_offset; // short
         // The kernel compares up to 4 bytes behind the link layer in one step: those are not made longer.
         let fits = match *base {
             PayloadBase::LINK => length <= 16,
@@ -208,12 +233,15 @@ impl<'b, 'c> Body<'b, 'c> {
                     return Ok(());
                 };
                 let name = protocol.fields[field].name;
+                if let Some(tunnel) = payload.tunnel {
+                    self.require_tunnel(tunnel)?;
+                }
                 loop {
-                    let needed = self.protocols.needed(protocol, name);
+                    let needed = self.protocols_in(payload.tunnel).needed(protocol, name);
                     let Some(needed) = needed.map_err(|conflict| self.conflict(&conflict))? else {
                         return Ok(());
                     };
-                    self.need(&needed)?;
+                    self.need(&needed, payload.tunnel)?;
                 }
             }
             Expr::Option(option) => loop {
@@ -221,7 +249,7 @@ impl<'b, 'c> Body<'b, 'c> {
                 let Some(needed) = needed.map_err(|conflict| self.conflict(&conflict))? else {
                     return Ok(());
                 };
-                self.need(&needed)?;
+                self.need(&needed, None)?;
             },
             Expr::Binary(_, left, right) => {
                 self.require(left)?;
@@ -234,6 +262,41 @@ impl<'b, 'c> Body<'b, 'c> {
         }
     }
 
+    /// What is known of the packets, or of those inside a tunnel.
+    pub(super) fn protocols_in(&mut self, tunnel: Option<&'static Tunnel>) -> &mut Protocols {
+        let Some(tunnel) = tunnel else {
+            return &mut self.protocols;
+        };
+        let known = self.inside.iter().position(|(known, _)| *known == tunnel);
+        let index = known.unwrap_or_else(|| {
+            self.inside.push((tunnel, Protocols::inside(tunnel)));
+            self.inside.len() - 1
+        });
+        &mut self.inside[index].1
+    }
+
+    /// Takes in that what is looked at is one value.
+    pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
+        self.protocols_in(left.tunnel()).learn(left, right);
+    }
+
+    /// Sees to it that packets are of what carries a tunnel.
+    fn require_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<(), Fault> {
+        let needed = self.protocols.needed_by_tunnel(tunnel);
+        match needed {
+            Ok(None) => Ok(()),
+            Ok(Some(needed)) => self.need(&needed, None),
+            Err(TunnelConflict::Protocols(conflict)) => Err(self.conflict(&conflict)),
+            Err(TunnelConflict::Unsaid) => {
+                let (name, below) = (tunnel.name(), tunnel.below.name);
+                let message =
+                    format!("{name} is carried by {below}, which the rule does not ask for");
+                Err(Fault::new(self.compiler.place, message)
+                    .with_hint(format!("say its port before, like {below} dport 4789")))
+            }
+        }
+    }
+
     fn conflict(&self, conflict: &Conflict) -> Fault {
         let Conflict { known, wanted } = conflict;
         let message = format!("a packet of {known} has no fields of {wanted}");
@@ -241,9 +304,23 @@ impl<'b, 'c> Body<'b, 'c> {
     }
 
     /// Adds a match that a field asks for.
-    pub(super) fn need(&mut self, needed: &Needed) -> Result<(), Fault> {
+    pub(super) fn need(
+        &mut self,
+        needed: &Needed,
+        tunnel: Option<&'static Tunnel>,
+    ) -> Result<(), Fault> {
+        let field = |protocol, name| Payload {
+            tunnel,
+            ..field(protocol, name)
+        };
         match needed {
-            Needed::Meta(key, number) => self.is(&Expr::Meta(*key), *number),
+            Needed::Meta(key, number) => {
+                let asked = match tunnel {
+                    Some(tunnel) => Expr::Inside(tunnel, *key),
+                    None => Expr::Meta(*key),
+                };
+                self.is(&asked, *number)
+            }
             Needed::Field(protocol, name, number) => {
                 let payload = field(protocol, name);
                 self.is(&Expr::Payload(payload), *number)
@@ -258,10 +335,8 @@ impl<'b, 'c> Body<'b, 'c> {
                     .collect();
                 let set = self.sought(&key, &Expr::Set(elements), 0, None)?;
                 self.look_up(&set, None, false);
-                self.protocols.learn(
-                    &Expr::Payload(payload),
-                    &want.value(numbers.first().copied().unwrap_or_default()),
-                );
+                let one = numbers.first().copied().unwrap_or_default();
+                self.learn(&key, &want.value(one));
                 Ok(())
             }
         }
@@ -294,7 +369,7 @@ impl<'b, 'c> Body<'b, 'c> {
     fn is(&mut self, left: &Expr, number: u128) -> Result<(), Fault> {
         let want = self.want_of(left);
         self.equals(left, number)?;
-        self.protocols.learn(left, &want.value(number));
+        self.learn(left, &want.value(number));
         Ok(())
     }
 
@@ -305,7 +380,7 @@ impl<'b, 'c> Body<'b, 'c> {
             if start.is_multiple_of(8) && payload.bits.is_multiple_of(8) {
                 let want = self.want_of(left);
                 let bytes = want.bytes(number, want.length());
-                self.ask(payload.base, start / 8, bytes);
+                self.ask(payload, start / 8, bytes);
                 return Ok(());
             }
         }

@@ -5,7 +5,7 @@ use super::constant::{Want, bytes_in, number};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     Bitwise, BitwiseOp, Byteorder, Ct, CtKey, Data, Exthdr, Fib, FibResult, Hash, Immediate, Meta,
-    MetaKey, Numgen, Osf, Payload as Load, Rt, Socket, SocketKey, Xfrm,
+    MetaKey, Numgen, Osf, Payload as Load, Rt, Socket, SocketKey, Tunnel, Xfrm,
 };
 use crate::nft::{DataType, Family};
 use crate::text::parse::Fault;
@@ -103,10 +103,10 @@ impl Body<'_, '_> {
     }
 
     /// Where a field begins, in bits from its base.
-    pub(super) fn start_of(&self, payload: &Payload) -> Result<u32, Fault> {
-        let start = payload
-            .field
-            .map_or(0, |(protocol, _)| self.protocols.start_of(protocol));
+    pub(super) fn start_of(&mut self, payload: &Payload) -> Result<u32, Fault> {
+        let start = payload.field.map_or(0, |(protocol, _)| {
+            self.protocols_in(payload.tunnel).start_of(protocol)
+        });
         self.check_place(payload.offset, payload.bits)?;
         Ok(start + payload.offset)
     }
@@ -183,7 +183,8 @@ impl Body<'_, '_> {
         match expr {
             Expr::Payload(payload) => {
                 let place = place(self.start_of(payload)?, payload.bits);
-                self.push(&Load::load(payload.base, place.offset, place.length, dreg));
+                let load = Load::load(payload.base, place.offset, place.length, dreg);
+                self.push_at(payload.tunnel, &load);
                 return Ok(place.holding(want));
             }
             Expr::Option(option) => {
@@ -199,6 +200,12 @@ impl Body<'_, '_> {
                 return Ok(place.holding(want));
             }
             Expr::Meta(key) => self.push(&Meta::load(*key, dreg)),
+            Expr::Inside(tunnel, key) => self.push_at(Some(tunnel), &Meta::load(*key, dreg)),
+            Expr::Tunnel(key) => self.push(&Tunnel {
+                key: Some(*key),
+                dreg: Some(dreg),
+                ..Tunnel::default()
+            }),
             Expr::Ct(key, direction, _) => self.push(&Ct {
                 direction: *direction,
                 ..Ct::load(*key, dreg)

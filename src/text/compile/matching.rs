@@ -7,6 +7,7 @@ use super::sets::told_type;
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register};
 use crate::nft::{DataType, concatenation};
+use crate::text::headers::GRE;
 use crate::text::parse::Fault;
 use crate::text::syntax::{Element, Expr, Operator, Relation, Value};
 use crate::text::types;
@@ -43,6 +44,17 @@ fn only(elements: &[Element]) -> Option<&Expr> {
 /// Whether it is asked if something is there.
 fn asks_presence(right: &Expr) -> bool {
     matches!(right, Expr::Symbol(symbol) if matches!(&*symbol.text, "exists" | "missing"))
+}
+
+/// Whether only versions of nft know it that ask for a range by one instruction.
+fn is_newer(left: &Expr) -> bool {
+    match left {
+        Expr::Payload(payload) => {
+            payload.tunnel.is_some() || payload.field.is_some_and(|(protocol, _)| *protocol == GRE)
+        }
+        Expr::Binary(_, left, _) => is_newer(left),
+        left => matches!(left, Expr::Tunnel(_)),
+    }
 }
 
 impl Body<'_, '_> {
@@ -155,6 +167,9 @@ impl Body<'_, '_> {
                 self.turn_to_network(&mut loaded, 0);
                 let (from, to) = (loaded.bytes(from.number), loaded.bytes(to.number));
                 match relation {
+                    Relation::Implicit | Relation::Equal if is_newer(left) => {
+                        self.push(&Range::within(Register::R1, &from, &to));
+                    }
                     Relation::Implicit | Relation::Equal => {
                         self.compare_bytes(CmpOp::GTE, &from);
                         self.compare_bytes(CmpOp::LTE, &to);
@@ -225,7 +240,7 @@ impl Body<'_, '_> {
                     return Ok(());
                 }
                 self.equals(left, value.number)?;
-                self.protocols.learn(left, &value);
+                self.learn(left, &value);
             }
             relation => {
                 let mut loaded = self.load(left, 0)?;
@@ -253,7 +268,8 @@ impl Body<'_, '_> {
             let want = self.want_of(left);
             let bytes = want.bytes(value.number, want.length());
             let length = bits / 8;
-            self.push(&Load::load(payload.base, offset, length, Register::R1));
+            let load = Load::load(payload.base, offset, length, Register::R1);
+            self.push_at(payload.tunnel, &load);
             self.compare_bytes(operation(relation), &bytes[..length as usize]);
             return Ok(());
         }
@@ -282,7 +298,7 @@ impl Body<'_, '_> {
             && let Some(last) = elements.last().and_then(|element| element.key.as_ref())
             && let Ok(value) = self.compiler.value(last, self.want_of(left))
         {
-            self.protocols.learn_several(left, &value);
+            self.protocols_in(left.tunnel()).learn_several(left, &value);
         }
         Ok(())
     }

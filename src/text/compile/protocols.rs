@@ -5,6 +5,7 @@ use crate::nft::Family;
 use crate::nft::expr::{ExthdrOp, MetaKey, PayloadBase};
 use crate::text::headers::{self, Protocol};
 use crate::text::syntax::{Expr, Payload, Value};
+use crate::text::tunnels::Tunnel;
 
 /// The length of an Ethernet header, and of a tag of a VLAN, in bits.
 const ETHERNET: u32 = 112;
@@ -46,6 +47,14 @@ pub(super) enum Needed {
     OneOf(&'static Protocol, &'static str, &'static [u128]),
 }
 
+/// Why packets cannot have what is in a tunnel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum TunnelConflict {
+    Protocols(Conflict),
+    /// Nothing was asked about what carries it.
+    Unsaid,
+}
+
 /// Why packets cannot have a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Conflict {
@@ -72,6 +81,14 @@ impl Protocols {
             icmp_type: None,
             by_type: false,
         }
+    }
+
+    /// What is known of packets inside a tunnel: frames are looked at as in the bridge's tables, others as on a device.
+    pub(super) fn inside(tunnel: &Tunnel) -> Self {
+        Self::new(match tunnel.has_frames {
+            true => Family::BRIDGE,
+            false => Family::NETDEV,
+        })
     }
 
     /// The version of IP, as far as it is known.
@@ -208,6 +225,25 @@ impl Protocols {
         }
     }
 
+    /// The match that what is inside a tunnel needs outside of it.
+    pub(super) fn needed_by_tunnel(
+        &self,
+        tunnel: &'static Tunnel,
+    ) -> Result<Option<Needed>, TunnelConflict> {
+        if tunnel.is_asked_for() {
+            let needed = self.transport_needed(tunnel.below, "");
+            return needed.map_err(TunnelConflict::Protocols);
+        }
+        match self.transport {
+            Layer::Several => Ok(None),
+            Layer::Is(known) if known == tunnel.below => Ok(None),
+            Layer::Unknown => Err(TunnelConflict::Unsaid),
+            known => Err(TunnelConflict::Protocols(
+                self.conflict(known, tunnel.below),
+            )),
+        }
+    }
+
     fn conflict(&self, known: Layer, wanted: &'static Protocol) -> Conflict {
         let known = match known {
             Layer::Is(protocol) => protocol.name,
@@ -256,8 +292,14 @@ impl Protocols {
                 };
             }
             // Packets of the inet family have one by their hook.
-            Expr::Meta(MetaKey::PROTOCOL) if self.family != Family::INET => self.learn_type(number),
-            Expr::Meta(MetaKey::L4PROTO) => self.learn_transport(number),
+            Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL)
+                if self.family != Family::INET =>
+            {
+                self.learn_type(number);
+            }
+            Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
+                self.learn_transport(number);
+            }
             Expr::Payload(Payload {
                 field: Some((protocol, field)),
                 ..

@@ -144,6 +144,7 @@ impl Body<'_, '_> {
             offset: 0,
             bits: field.map_or(0, |field| field.bits),
             field: Some((protocol, 0)),
+            tunnel: None,
         };
         self.require(&Expr::Payload(payload))
     }
@@ -511,7 +512,7 @@ impl Body<'_, '_> {
             Expr::Meta(MetaKey::L4PROTO) => true,
             Expr::Payload(payload) => payload.field.is_some_and(|(protocol, field)| {
                 let is_key = protocol.key == Some(protocol.fields[field].name);
-                protocol.base == PayloadBase::NETWORK && is_key
+                protocol.base == PayloadBase::NETWORK && is_key && payload.tunnel.is_none()
             }),
             _ => false,
         };
@@ -629,6 +630,9 @@ impl Body<'_, '_> {
                     length,
                     Register::R1,
                 ));
+            }
+            Expr::Payload(payload) if payload.tunnel.is_some() => {
+                return Err(self.error("what is inside a tunnel cannot be set"));
             }
             Expr::Payload(payload) => self.write(payload, to)?,
             _ => return Err(self.error("this cannot be set")),

@@ -38,6 +38,9 @@ pub(super) enum Expression<'e> {
     Meta {
         key: &'static str,
     },
+    Tunnel {
+        key: &'static str,
+    },
     Ct {
         key: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -115,6 +118,8 @@ pub(super) enum Expression<'e> {
 #[serde(untagged)]
 pub(super) enum Payload {
     Field {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tunnel: Option<&'static str>,
         protocol: &'static str,
         field: &'static str,
     },
@@ -212,6 +217,13 @@ impl<'o> Writer<'o> {
                 let key = whole.strip_prefix("meta ").unwrap_or(whole);
                 Expression::Meta { key }
             }
+            // It stands in no sentence.
+            Expr::Inside(_, key) => Expression::Meta {
+                key: name(keys::meta(*key)),
+            },
+            Expr::Tunnel(key) => Expression::Tunnel {
+                key: name(keys::tunnel(*key)),
+            },
             Expr::Ct(key, direction, version) => self.ct(*key, *direction, *version),
             Expr::Rt(key) => {
                 let (family, key) = versioned(name(keys::rt(*key)));
@@ -496,6 +508,7 @@ fn versioned(name: &'static str) -> (Option<&'static str>, &'static str) {
 fn payload(payload: &syntax::Payload) -> Payload {
     match payload.field {
         Some((protocol, field)) => Payload::Field {
+            tunnel: payload.tunnel.map(|tunnel| tunnel.name()),
             protocol: protocol.name,
             field: protocol.fields[field].name,
         },

@@ -14,6 +14,7 @@ pub(super) mod read;
 mod stateful;
 mod statement;
 mod told;
+mod tunnel;
 
 use std::fmt;
 

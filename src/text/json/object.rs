@@ -8,6 +8,7 @@ use serde::{Serialize, Serializer};
 use super::expr::Expression;
 use super::stateful::{Counts, is_false, timeout};
 use super::statement::Synproxy;
+use super::tunnel::Tunnel;
 use super::{OneOrMany, Tagged, Writer};
 use crate::nft::expr::{QuotaFlags, SynproxyFlags};
 use crate::nft::{
@@ -192,6 +193,7 @@ enum Data {
     Secmark {
         context: String,
     },
+    Tunnel(Box<Tunnel>),
     Opaque {
         #[serde(rename = "type")]
         kind: &'static str,
@@ -537,6 +539,7 @@ impl<'o> Writer<'o> {
             ObjectData::Secmark(secmark) => Data::Secmark {
                 context: text(secmark.context.as_deref()).unwrap_or_default(),
             },
+            ObjectData::Tunnel(tunnel) => Data::Tunnel(Box::new(Tunnel::of(tunnel)?)),
             _ => return None,
         })
     }

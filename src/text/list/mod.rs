@@ -4,7 +4,7 @@ pub(super) mod chain;
 pub(super) mod line;
 pub(super) mod object;
 pub(super) mod set;
-mod tunnel;
+pub(super) mod tunnel;
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};

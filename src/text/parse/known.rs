@@ -116,6 +116,7 @@ pub(in crate::text) fn raw(base: PayloadBase, offset: u32, bits: u32) -> Payload
             PayloadBase::TRANSPORT => port_at(offset, bits),
             _ => None,
         },
+        tunnel: None,
     }
 }
 
@@ -140,6 +141,7 @@ pub(in crate::text) fn field_of(protocol: &'static Protocol, index: usize) -> Pa
         offset: field.offset,
         bits: field.bits,
         field: Some((protocol, index)),
+        tunnel: None,
     }
 }
 

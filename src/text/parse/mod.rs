@@ -39,5 +39,5 @@ pub(super) use tree::{
     Command, Declared, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
     Watched, WatchedKind,
 };
-pub(super) use tunnel::DIRECTIONS;
+pub(super) use tunnel::{DIRECTIONS, geneve_data};
 pub(super) use variables::{Defined, Kept};

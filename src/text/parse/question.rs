@@ -23,7 +23,7 @@ const WATCHED: [(&str, WatchedKind); 8] = [
 ];
 
 /// Objects of which all are listed or reset, by their words.
-pub(in crate::text) const KINDS: [(&str, Kind); 14] = [
+pub(in crate::text) const KINDS: [(&str, Kind); 15] = [
     ("tables", Kind::Tables),
     ("chains", Kind::Chains),
     ("rules", Kind::Rules),
@@ -38,6 +38,7 @@ pub(in crate::text) const KINDS: [(&str, Kind); 14] = [
     ("secmarks", Kind::Stateful(ObjectType::SECMARK)),
     ("synproxys", Kind::Stateful(ObjectType::SYNPROXY)),
     ("synproxies", Kind::Stateful(ObjectType::SYNPROXY)),
+    ("tunnels", Kind::Stateful(ObjectType::TUNNEL)),
 ];
 /// The same behind `ct`.
 const CT_KINDS: [(&str, ObjectType); 3] = [
@@ -126,15 +127,10 @@ impl Parser<'_> {
         ];
         let known = || {
             let kinds = KINDS.iter().map(|(word, _)| *word);
-            kinds
-                .chain(singles)
-                .chain(["ct", "counter", "quota", "limit", "secmark", "synproxy"])
+            kinds.chain(singles).chain([
+                "ct", "counter", "quota", "limit", "secmark", "synproxy", "tunnel",
+            ])
         };
-        match self.eat_any(&["tunnels", "tunnel"]) {
-            Some("tunnels") => return self.kind(Kind::Stateful(ObjectType::TUNNEL)),
-            Some(_) => return self.named_object_of(ObjectType::TUNNEL),
-            None => {}
-        }
         if let Some((_, kind)) = KINDS.iter().find(|(word, _)| self.at(word)) {
             self.advance();
             return self.kind(*kind);

@@ -45,18 +45,19 @@ pub(in crate::text) const OBJECTS: [&str; 7] = [
 
 /// The words that objects begin with.
 fn object_words() -> impl Iterator<Item = &'static str> {
-    let [counter, quota, limit, secmark, synproxy] = STATEFUL.map(|(word, _)| word);
-    let stateful = [counter, quota, limit, "ct", secmark, synproxy];
+    let [counter, quota, limit, secmark, synproxy, tunnel] = STATEFUL.map(|(word, _)| word);
+    let stateful = [counter, quota, limit, "ct", secmark, synproxy, tunnel];
     OBJECTS.into_iter().chain(stateful)
 }
 
 /// Stateful objects by their words; of two words the second is behind `ct`.
-pub(in crate::text) const STATEFUL: [(&str, ObjectType); 5] = [
+pub(in crate::text) const STATEFUL: [(&str, ObjectType); 6] = [
     ("counter", ObjectType::COUNTER),
     ("quota", ObjectType::QUOTA),
     ("limit", ObjectType::LIMIT),
     ("secmark", ObjectType::SECMARK),
     ("synproxy", ObjectType::SYNPROXY),
+    ("tunnel", ObjectType::TUNNEL),
 ];
 pub(in crate::text) const CT_OBJECTS: [(&str, ObjectType); 3] = [
     ("helper", ObjectType::CT_HELPER),
@@ -358,9 +359,6 @@ impl Parser<'_> {
 
     /// The type of a stateful object, if its words are here.
     pub(super) fn stateful_word(&mut self) -> Result<Option<ObjectType>, Fault> {
-        if self.eat("tunnel") {
-            return Ok(Some(ObjectType::TUNNEL));
-        }
         if self.eat("ct") {
             let word = self.one_of(&CT_OBJECTS.map(|(word, _)| word))?;
             let found = CT_OBJECTS.iter().find(|(known, _)| *known == word);

@@ -10,17 +10,19 @@ use super::known::{
 use super::parser::Parser;
 use crate::nft::expr::{
     CtDirection, CtKey, ExthdrOp, FibFlags, NumgenType, OsfTtl, PayloadBase, RtKey, SocketKey,
-    XfrmDirection, XfrmKey,
+    TunnelKey, XfrmDirection, XfrmKey,
 };
 use crate::nft::{DataType, Family};
 use crate::text::headers::{self, Extension, Protocol};
-use crate::text::syntax::Expr;
+use crate::text::syntax::{Expr, Payload};
+use crate::text::tunnels::{self, Tunnel};
 
 /// What an expression begins with.
 const WORDS: &[&str] = &[
     "meta", "ct", "ip", "ip6", "tcp", "udp", "udplite", "sctp", "dccp", "icmp", "icmpv6", "igmp",
     "ether", "vlan", "arp", "ah", "esp", "comp", "th", "rt", "socket", "fib", "osf", "ipsec",
-    "numgen", "jhash", "symhash", "exthdr", "hbh", "frag", "dst", "mh", "srh",
+    "numgen", "jhash", "symhash", "exthdr", "hbh", "frag", "dst", "mh", "srh", "tunnel", "vxlan",
+    "geneve", "gre", "gretap",
 ];
 
 /// What of a packet's own data is asked for without `meta` before it.
@@ -49,8 +51,15 @@ const BARE: &[&str] = &[
     "hour",
 ];
 
-/// What nft 1.1 has words for and this crate has not.
-const NOT_HERE: [&str; 5] = ["vxlan", "geneve", "gre", "gretap", "tunnel"];
+/// What can stand behind the name of a tunnel.
+fn words_inside(tunnel: &'static Tunnel) -> impl Iterator<Item = &'static str> {
+    let others = tunnel.protocols().filter(|other| *other != tunnel.own);
+    field_names(tunnel.own).chain(others.map(|other| other.name))
+}
+
+fn is_inside(tunnel: &'static Tunnel, word: &str) -> bool {
+    words_inside(tunnel).any(|known| known == word)
+}
 
 /// The words that what is looked at begins with.
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
@@ -66,6 +75,17 @@ impl Parser<'_> {
             return self.meta_key().map(Some);
         }
         let is_sure = side == Side::Left;
+        if let Some(tunnel) = tunnels::named(word) {
+            if !is_sure
+                && !self
+                    .next_if_word()
+                    .is_some_and(|next| is_inside(tunnel, &next))
+            {
+                return Ok(None);
+            }
+            self.advance();
+            return self.in_tunnel(tunnel).map(Some);
+        }
         if let Some(protocol) = protocol(word) {
             if !is_sure {
                 let is_field = self.next_if_word().is_some_and(|next| {
@@ -129,12 +149,51 @@ impl Parser<'_> {
                 self.numgen()?
             }
             "jhash" | "symhash" => self.hash()?,
-            word if NOT_HERE.contains(&word) && is_sure => {
-                let message = format!("what is in a tunnel ({word}) cannot be looked at yet");
-                return Err(Fault::new(self.current.place, message));
+            "tunnel" => {
+                self.advance();
+                match self.one_of(&["path", "id"])? {
+                    "path" => Expr::Tunnel(TunnelKey::PATH),
+                    _ => Expr::Tunnel(TunnelKey::ID),
+                }
             }
             _ => return Ok(None),
         }))
+    }
+
+    /// A field of a tunnel's own header, or of the packet inside of it.
+    fn in_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<Expr, Fault> {
+        let word = match self.is_word() {
+            true => self.word().to_owned(),
+            false => String::new(),
+        };
+        let own = field_names(tunnel.own).position(|name| name == word);
+        if let Some(index) = own {
+            self.advance();
+            return Ok(Expr::Payload(match tunnel.own.base {
+                PayloadBase::TUNNEL => tunnel.field(tunnel.own, index),
+                _ => field_of(tunnel.own, index),
+            }));
+        }
+        // Its own fields need no other word before them.
+        let found = tunnel.protocol(&word).filter(|found| *found != tunnel.own);
+        let Some(protocol) = found else {
+            return Err(self.unknown(
+                &format!("nothing that {} has", tunnel.name()),
+                words_inside(tunnel),
+            ));
+        };
+        let start = self.current.place;
+        self.advance();
+        match self.field(protocol)? {
+            Expr::Payload(payload) => Ok(Expr::Payload(Payload {
+                tunnel: Some(tunnel),
+                ..payload
+            })),
+            _ => {
+                let message = "options and chunks inside a tunnel cannot be looked at";
+                Err(Fault::new(self.since(start), message))
+            }
+        }
     }
 
     /// A key of the packet's own data.

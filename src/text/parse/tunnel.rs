@@ -7,6 +7,7 @@ use super::parser::Parser;
 use crate::nft::stateful::{
     TunnelErspan, TunnelGeneve, TunnelObject, TunnelOption, TunnelOptions, TunnelVxlan,
 };
+use crate::text::syntax::Place;
 
 /// What stands in the block of a tunnel.
 const ENTRIES: [&str; 11] = [
@@ -146,11 +147,7 @@ impl Parser<'_> {
             this.expect("data")?;
             let place = this.current.place;
             let text = this.string("what the option holds")?;
-            let Some(data) = from_digits(&text) else {
-                let message =
-                    format!("this is no `0x…` of a multiple of {UNIT} bytes, {MOST} at most");
-                return Err(Fault::new(place, message));
-            };
+            let data = geneve_data(&text, place)?;
             options.push(TunnelOption::Geneve(TunnelGeneve {
                 class: Some(class),
                 option_type: Some(option_type),
@@ -166,6 +163,14 @@ impl Parser<'_> {
             false => Ok(options),
         }
     }
+}
+
+/// What an option of Geneve holds.
+pub(in crate::text) fn geneve_data(text: &str, place: Place) -> Result<Vec<u8>, Fault> {
+    from_digits(text).ok_or_else(|| {
+        let message = format!("this is no `0x…` of a multiple of {UNIT} bytes, {MOST} at most");
+        Fault::new(place, message)
+    })
 }
 
 /// Bytes by their hexadecimal digits.

@@ -21,6 +21,14 @@ impl<W: Write> Printer<'_, W> {
             Expr::Payload(payload) => self.payload(payload),
             Expr::Option(option) => self.option(option),
             Expr::Meta(_) => self.key(expr),
+            Expr::Inside(tunnel, _) => {
+                write!(self.out, "{} ", tunnel.name())?;
+                self.key(expr)
+            }
+            Expr::Tunnel(_) => {
+                self.out.write_str("tunnel ")?;
+                self.key(expr)
+            }
             Expr::Ct(_, direction, _) => {
                 self.out.write_str(match direction {
                     Some(CtDirection::ORIGINAL) => "ct original ",
@@ -242,6 +250,13 @@ impl<W: Write> Printer<'_, W> {
     }
 
     fn payload(&mut self, payload: &Payload) -> fmt::Result {
+        if let Some(tunnel) = payload.tunnel
+            && payload
+                .field
+                .is_none_or(|(protocol, _)| protocol != tunnel.own)
+        {
+            write!(self.out, "{} ", tunnel.name())?;
+        }
         if let Some((protocol, field)) = payload.field {
             return write!(
                 self.out,

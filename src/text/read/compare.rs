@@ -1,6 +1,7 @@
 //! Comparisons.
 
 use super::fields::{typed_operation, typed_tree};
+use super::inside::{compared_type, written_type};
 use super::registers::Kept;
 use super::rule::{Reader, value};
 use crate::nft::DataType;
@@ -88,7 +89,7 @@ impl Reader<'_, '_> {
             left => {
                 let left = self.resolve(left);
                 let right = Value {
-                    data_type: left.data_type(),
+                    data_type: written_type(&left),
                     ..right
                 };
                 self.matched(left, relation, Expr::Value(right))
@@ -105,24 +106,24 @@ impl Reader<'_, '_> {
     ) -> Option<()> {
         let is_equality = matches!(relation, Relation::Implicit | Relation::NotEqual);
         let payload = self.completed(place);
-        if payload.field.is_some() || !self.context.is_known(place.base) {
+        if payload.field.is_some() || !self.context_in(place.tunnel).is_known(place.base) {
             // `vlan type ip` stands behind the type that says that there is a tag.
             let is_tag = payload
                 .field
                 .is_some_and(|(protocol, _)| protocol.name == "vlan");
             let tells = place.bits == 16 && relation == Relation::Implicit;
             if !(is_tag && tells) {
-                self.context.take_for(&payload, &mut self.statements);
+                self.take_for(&payload);
             }
             let left = Expr::Payload(payload);
             let right = Value {
-                data_type: left.data_type(),
+                data_type: compared_type(&left, relation),
                 ..right
             };
             return self.matched(left, relation, Expr::Value(right));
         }
         if let Some(whole) = self.begins_field(&place).filter(|_| is_equality) {
-            self.context.take_for(&whole, &mut self.statements);
+            self.take_for(&whole);
             let left = Expr::Payload(whole);
             let right = Value {
                 data_type: left.data_type(),
@@ -144,7 +145,7 @@ impl Reader<'_, '_> {
                     bits: field.bits,
                     number: right.number >> left_over & Value::ones(field.bits),
                 };
-                self.context.take_for(&field, &mut self.statements);
+                self.take_for(&field);
                 self.matched(payload, relation, Expr::Value(value))?;
             }
             return Some(());
@@ -174,7 +175,7 @@ impl Reader<'_, '_> {
             left @ Expr::Binary(Operator::RightShift, ..) => typed_tree(left),
             left => self.resolve(left),
         };
-        let data_type = left.data_type();
+        let data_type = written_type(&left);
         let mask = Value { data_type, ..mask };
         let right = Value { data_type, ..right };
         if types::is_bitmask(data_type) && is_equality {
@@ -226,7 +227,7 @@ impl Reader<'_, '_> {
             },
             left => self.resolve(left),
         };
-        let data_type = left.data_type();
+        let data_type = written_type(&left);
         let range = range(Value { data_type, ..from }, Value { data_type, ..to });
         self.matched(left, relation, range)
     }
@@ -257,9 +258,11 @@ impl Reader<'_, '_> {
             (Expr::Value(value), Relation::Implicit | Relation::Equal) => Some(*value),
             _ => None,
         };
-        let number = self.statements.len();
         if let Some(value) = told {
-            self.context.learn(&left, &value, number);
+            self.learn(&left, &value);
+        }
+        if matches!((&right, relation), (Expr::Set(_), Relation::Implicit)) {
+            self.context.learn_several(&left);
         }
         self.push(Statement::Match {
             left,

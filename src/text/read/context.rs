@@ -10,6 +10,7 @@ use crate::nft::expr::{MetaKey, PayloadBase};
 
 use crate::text::headers::{self, Protocol};
 use crate::text::syntax::{Expr, Payload, Relation, Statement, Value};
+use crate::text::tunnels::Tunnel;
 
 /// Layers of a packet, by what asks for them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,14 +37,18 @@ pub(super) struct Context {
     family: Family,
     /// Protocols of the link layer and where they begin, in bits.
     link: Vec<(&'static Protocol, u32)>,
-    network: Option<&'static Protocol>,
-    transport: Option<&'static Protocol>,
+    pub(super) network: Option<&'static Protocol>,
+    pub(super) transport: Option<&'static Protocol>,
     /// The match that told of each layer, by its place among the statements.
     told: [Option<usize>; 3],
     /// The type of ICMP that a match told of, and which, while it may be taken away.
     icmp_type: Option<(Option<usize>, u128)>,
     /// Whether the statement that is read now is of the frame, too, which says that there is one.
     is_of_frame: bool,
+    /// The tunnel that the packets are inside of.
+    pub(super) tunnel: Option<&'static Tunnel>,
+    /// Whether the transport layer's protocol was told to be one of several.
+    pub(super) may_be_several: bool,
 }
 
 impl Context {
@@ -66,6 +71,8 @@ impl Context {
             told: [None; 3],
             icmp_type: None,
             is_of_frame: false,
+            tunnel: None,
+            may_be_several: false,
         }
     }
 
@@ -79,6 +86,8 @@ impl Context {
             told: [None; 3],
             icmp_type: None,
             is_of_frame: false,
+            tunnel: None,
+            may_be_several: false,
         }
     }
 
@@ -128,8 +137,21 @@ impl Context {
             }
             PayloadBase::NETWORK => Some((self.network?, offset)),
             PayloadBase::TRANSPORT => Some((self.transport.unwrap_or(&headers::TH), offset)),
+            PayloadBase::TUNNEL => Some((self.tunnel?.own, offset)),
             _ => None,
         }
+    }
+
+    /// The match that told of a layer, by its place among the statements.
+    pub(super) const fn told(&self, layer: Layer) -> Option<usize> {
+        self.told[layer as usize]
+    }
+
+    /// Whether frames are known to have a tag.
+    pub(super) fn has_tags(&self) -> bool {
+        self.link
+            .iter()
+            .any(|(protocol, _)| protocol.name == "vlan")
     }
 
     /// Whether this is before the innermost protocol of its base: there nft does not look when it writes.
@@ -143,6 +165,7 @@ impl Context {
             PayloadBase::LINK => !self.link.is_empty(),
             PayloadBase::NETWORK => self.network.is_some(),
             PayloadBase::TRANSPORT => self.transport.is_some(),
+            PayloadBase::TUNNEL => self.tunnel.is_some(),
             _ => false,
         }
     }
@@ -163,12 +186,12 @@ impl Context {
                 };
                 Layer::Network
             }
-            Expr::Meta(MetaKey::PROTOCOL) => {
+            Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL) => {
                 self.network = headers::above_ethernet(number)
                     .filter(|protocol| protocol.base == PayloadBase::NETWORK);
                 Layer::Network
             }
-            Expr::Meta(MetaKey::L4PROTO) => {
+            Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
                 self.transport = headers::above_ip(number);
                 Layer::Transport
             }
@@ -212,6 +235,21 @@ impl Context {
         *told = Some(statement);
     }
 
+    /// Takes in that what is looked at is one of several values.
+    pub(super) fn learn_several(&mut self, left: &Expr) {
+        let is_protocol = match left {
+            Expr::Meta(key) => *key == MetaKey::L4PROTO,
+            Expr::Payload(Payload {
+                base: PayloadBase::NETWORK,
+                field: Some((protocol, field)),
+                tunnel: None,
+                ..
+            }) => protocol.key == Some(protocol.fields[*field].name),
+            _ => false,
+        };
+        self.may_be_several |= is_protocol;
+    }
+
     /// Takes away what only told that packets have the layer of this field.
     pub(super) fn take_for(&mut self, payload: &Payload, statements: &mut [Option<Statement>]) {
         let Some((protocol, field)) = payload.field else {
@@ -221,14 +259,25 @@ impl Context {
             return;
         };
         let field = &protocol.fields[field];
-        if let Some((told, number)) = &mut self.icmp_type
+        // Inside a tunnel nft asks for the type of ICMP outside of it.
+        if self.tunnel.is_none()
+            && let Some((told, number)) = &mut self.icmp_type
             && implied_type(protocol, field.name) == Some(*number)
             && let Some(told) = told.take()
         {
             statements[told] = None;
         }
+        if let Some(tunnel) = self.tunnel {
+            return self.take_inside(tunnel, layer, protocol, statements);
+        }
         let Some(told) = self.told[layer as usize] else {
             return;
+        };
+        // A field of ICMP asks for its version of IP too, in front of the protocol.
+        let network = match (layer, protocol.name) {
+            (Layer::Transport, "icmp") => Some("ip"),
+            (Layer::Transport, "icmpv6") => Some("ip6"),
+            _ => None,
         };
         // Only what nft would add again by itself when it reads the field: not for ports of any protocol, nor for what
         // the family's packets have anyway.
@@ -246,12 +295,6 @@ impl Context {
         if protocol.name == "vlan" && !is_default_tag(statements[told].as_ref()) {
             return;
         }
-        // A field of ICMP asks for its version of IP too, in front of the protocol.
-        let network = match (layer, protocol.name) {
-            (Layer::Transport, "icmp") => Some("ip"),
-            (Layer::Transport, "icmpv6") => Some("ip6"),
-            _ => None,
-        };
         let is_first = self.told[Layer::Network as usize].is_some_and(|network| network < told);
         let is_network = network.is_some() && self.network.map(|known| known.name) == network;
         if let Some(of_network) = self.told[Layer::Network as usize]
@@ -321,7 +364,7 @@ impl Context {
 }
 
 /// Whether a match is of the type that `vlan` asks for by itself.
-fn is_default_tag(told: Option<&Statement>) -> bool {
+pub(super) fn is_default_tag(told: Option<&Statement>) -> bool {
     match told {
         Some(Statement::Match {
             right: Expr::Value(value),

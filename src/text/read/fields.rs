@@ -1,6 +1,7 @@
 //! The fields that bytes of a packet are.
 
 use super::context::Context;
+use super::inside::written_type;
 use super::rule::Reader;
 use crate::nft::DataType;
 use crate::nft::build::ByteOrder;
@@ -12,7 +13,9 @@ impl Reader<'_, '_> {
     /// The field at a place, if there is one.
     pub(super) fn completed(&self, place: Payload) -> Payload {
         Payload {
-            field: self.context.field(place.base, place.offset, place.bits),
+            field: self
+                .context_in(place.tunnel)
+                .field(place.base, place.offset, place.bits),
             ..place
         }
     }
@@ -26,12 +29,13 @@ impl Reader<'_, '_> {
         let length = u128::BITS - mask.leading_zeros() - shift;
         (mask >> shift == Value::ones(length)).then_some(())?;
         let offset = place.offset + place.bits.checked_sub(shift + length)?;
-        let field = self.context.field(place.base, offset, length)?;
+        let context = self.context_in(place.tunnel);
+        let field = context.field(place.base, offset, length)?;
         let payload = Payload {
-            base: place.base,
             offset,
             bits: length,
             field: Some(field),
+            ..*place
         };
         Some((payload, shift))
     }
@@ -72,7 +76,7 @@ impl Reader<'_, '_> {
         match expr {
             Expr::Payload(place) => {
                 let payload = self.completed(place);
-                self.context.take_for(&payload, &mut self.statements);
+                self.take_for(&payload);
                 Expr::Payload(payload)
             }
             Expr::Option(option) => {
@@ -153,7 +157,7 @@ impl Reader<'_, '_> {
             Expr::Payload(place) => {
                 // A whole field with a mask stays one.
                 if self
-                    .context
+                    .context_in(place.tunnel)
                     .field(place.base, place.offset, place.bits)
                     .is_some()
                 {
@@ -172,7 +176,7 @@ impl Reader<'_, '_> {
 
     pub(super) fn resolved_field(&mut self, field: Expr) -> Expr {
         match &field {
-            Expr::Payload(payload) => self.context.take_for(payload, &mut self.statements),
+            Expr::Payload(payload) => self.take_for(payload),
             Expr::Option(option) => self.take_for_option(option),
             _ => {}
         }
@@ -181,7 +185,8 @@ impl Reader<'_, '_> {
 
     /// The field of addresses that begins with these bytes.
     pub(super) fn begins_field(&self, place: &Payload) -> Option<Payload> {
-        let (protocol, offset) = self.context.protocol(place.base, place.offset)?;
+        let context = self.context_in(place.tunnel);
+        let (protocol, offset) = context.protocol(place.base, place.offset)?;
         let is_it = |field: &headers::Field| {
             field.offset == offset
                 && field.bits > place.bits
@@ -197,19 +202,20 @@ impl Reader<'_, '_> {
 
     /// The fields that these bytes consist of, one behind the other.
     pub(super) fn fields_within(&self, place: &Payload) -> Option<Vec<Payload>> {
-        let (protocol, mut offset) = self.context.protocol(place.base, place.offset)?;
+        let context = self.context_in(place.tunnel);
+        let (protocol, mut offset) = context.protocol(place.base, place.offset)?;
         let start = place.offset - offset;
         let end = offset + place.bits;
         let mut fields = Vec::new();
         while offset < end {
             let is_next = |f: &headers::Field| f.offset == offset && offset + f.bits <= end;
-            let field = self.context.field_of(protocol, is_next)?;
+            let field = context.field_of(protocol, is_next)?;
             let bits = protocol.fields[field].bits;
             fields.push(Payload {
-                base: place.base,
                 offset: start + offset,
                 bits,
                 field: Some((protocol, field)),
+                ..*place
             });
             offset += bits;
         }
@@ -218,7 +224,8 @@ impl Reader<'_, '_> {
 
     /// Several fields in the bytes of one place, each of them of whole words but the last.
     pub(super) fn fields_of(&self, place: &Payload) -> Option<Vec<Payload>> {
-        if self.completed(*place).field.is_some() || !self.context.is_known(place.base) {
+        let is_known = self.context_in(place.tunnel).is_known(place.base);
+        if self.completed(*place).field.is_some() || !is_known {
             return None;
         }
         let fields = self.fields_within(place)?;
@@ -236,7 +243,7 @@ pub(super) fn typed_operation(operator: Operator, left: Expr, right: Expr) -> Ex
         Expr::Value(value) => {
             let data_type = match operator {
                 Operator::LeftShift | Operator::RightShift => DataType::INTEGER,
-                _ => left.data_type(),
+                _ => written_type(&left),
             };
             Expr::Value(Value { data_type, ..value })
         }

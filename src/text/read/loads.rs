@@ -10,6 +10,7 @@ use crate::nft::{DataType, Family};
 use crate::text::headers;
 use crate::text::keys;
 use crate::text::syntax::{Expr, Operator, OptionField, Payload, Statement, Value};
+use crate::text::tunnels::Tunnel;
 
 impl Reader<'_, '_> {
     pub(super) fn meta(&mut self, meta: &expr::Meta) -> Option<()> {
@@ -23,19 +24,30 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn payload(&mut self, payload: &expr::Payload) -> Option<()> {
+        let place = self.place(payload, None)?;
+        // nft reads none of a tunnel.
+        (place.base != PayloadBase::TUNNEL).then_some(())?;
+        match payload.sreg {
+            Some(sreg) if sreg != Register::VERDICT => self.write(place, sreg),
+            _ => self.load(payload.dreg?, Expr::Payload(place)),
+        }
+    }
+
+    /// The bits of the packet, or of what is inside a tunnel, that an instruction is about.
+    pub(super) fn place(
+        &self,
+        payload: &expr::Payload,
+        tunnel: Option<&'static Tunnel>,
+    ) -> Option<Payload> {
         let place = Payload {
             base: payload.base?,
             offset: payload.offset?.checked_mul(8)?,
             bits: payload.len?.checked_mul(8)?,
             field: None,
+            tunnel,
         };
-        // nft reads none of a tunnel.
-        (place.base.name().is_some() && place.base != PayloadBase::TUNNEL).then_some(())?;
-        is_place(place.offset, place.bits).then_some(())?;
-        match payload.sreg {
-            Some(sreg) if sreg != Register::VERDICT => self.write(place, sreg),
-            _ => self.load(payload.dreg?, Expr::Payload(place)),
-        }
+        let is_known = place.base.name().is_some() && is_place(place.offset, place.bits);
+        is_known.then_some(place)
     }
 
     /// `payload set value`
@@ -52,14 +64,14 @@ impl Reader<'_, '_> {
                 bits: field.bits,
                 number,
             };
-            self.context.take_for(&field, &mut self.statements);
+            self.take_for(&field);
             return self.push(Statement::Set(target, Expr::Value(value)));
         }
         let place = match self.context.is_outside(place.base, place.offset) {
             true => place,
             false => self.completed(place),
         };
-        self.context.take_for(&place, &mut self.statements);
+        self.take_for(&place);
         let target = Expr::Payload(place);
         let to = self.typed_in(sreg, target.data_type(), ByteOrder::Network)?;
         self.push(Statement::Set(target, to))

@@ -35,7 +35,7 @@ impl Reader<'_, '_> {
                 Expr::Payload(place) => match self.fields_of(&place) {
                     Some(fields) => {
                         for field in fields {
-                            self.context.take_for(&field, &mut self.statements);
+                            self.take_for(&field);
                             resolved.push(Expr::Payload(field));
                         }
                     }

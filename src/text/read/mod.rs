@@ -7,6 +7,7 @@
 mod compare;
 mod context;
 mod fields;
+mod inside;
 mod loads;
 mod lookups;
 mod registers;

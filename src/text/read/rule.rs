@@ -5,14 +5,18 @@ use std::cell::Cell;
 use bstr::ByteSlice;
 
 use super::context::Context;
+use super::inside::is_unsaid;
 use super::registers::{Kept, Loaded, Registers};
 use super::set;
 use super::stateful::stateful_statement;
 use super::statements::nat_flags;
 use crate::nft::build::ByteOrder;
-use crate::nft::expr::{self, Data, Decoded, OsfFlags, PayloadBase, RangeOp, Register, SocketKey};
+use crate::nft::expr::{
+    self, Data, Decoded, OsfFlags, PayloadBase, RangeOp, Register, SocketKey, TunnelMode,
+};
 use crate::nft::{ChainFlags, DataType, Family, RuleRef, SnapshotTable};
 use crate::text::syntax::{Expr, Line, Relation, Statement, Target, Translation, Value, Verdict};
+use crate::text::tunnels::Tunnel;
 use crate::text::types;
 
 /// How deep chains without names may stand in one another: the kernel follows 16 jumps.
@@ -53,6 +57,7 @@ fn at_depth(
         left,
         registers: Registers::default(),
         context: Context::new(table.table().family()),
+        inside: Vec::new(),
         statements: Vec::new(),
         is_lost: false,
     };
@@ -62,7 +67,8 @@ fn at_depth(
             reader.context.set_of_frame(is_of_frame(&decoded, index));
             reader.take(expression).is_some()
         })
-        && !reader.is_lost;
+        && !reader.is_lost
+        && !reader.statements.iter().flatten().any(is_unsaid);
     let statements = match read {
         true => reader.statements.into_iter().flatten().collect(),
         false => decoded
@@ -105,6 +111,8 @@ pub(super) struct Reader<'t, 's> {
     pub(super) left: &'t Cell<usize>,
     pub(super) registers: Registers,
     pub(super) context: Context,
+    /// The same inside of tunnels.
+    pub(super) inside: Vec<(&'static Tunnel, Context)>,
     /// `None` where one was taken away.
     pub(super) statements: Vec<Option<Statement>>,
     /// Whether something was found that nft has no words for.
@@ -156,7 +164,7 @@ impl Reader<'_, '_> {
             Statement::Match { .. } | Statement::VerdictMap(..)
         );
         if !only_asks {
-            self.context.keep_all();
+            self.keep_all();
         }
         self.statements.push(Some(statement));
         Some(())
@@ -170,6 +178,13 @@ impl Reader<'_, '_> {
         match expression {
             Decoded::Meta(meta) => self.meta(meta),
             Decoded::Payload(payload) => self.payload(payload),
+            Decoded::Inner(inner) => self.inner(inner),
+            Decoded::Tunnel(tunnel) => {
+                // nft has no words for one way alone.
+                let mode = tunnel.mode.unwrap_or_default();
+                (mode == TunnelMode::NONE).then_some(())?;
+                self.load(tunnel.dreg?, Expr::Tunnel(tunnel.key?))
+            }
             Decoded::Exthdr(exthdr) => self.exthdr(exthdr),
             Decoded::Ct(ct) => self.ct(ct),
             Decoded::Rt(rt) => self.load(rt.dreg?, Expr::Rt(rt.key?)),

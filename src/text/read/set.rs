@@ -2,6 +2,7 @@
 
 use bstr::ByteSlice;
 
+use super::inside::is_of_header;
 use super::rule::{limit, spoken, value};
 use super::stateful::stateful_statement;
 use crate::nft::build::ByteOrder;
@@ -100,10 +101,13 @@ impl<'s> SetReader<'s> {
         is_map: bool,
     ) -> Self {
         let mut reader = Self::new(set, Some(key.clone()), shifts);
-        if let ([one], true) = (&mut reader.keys[..], is_map) {
-            // nft takes the type of a map's keys from the map.
-            if one.data_type == types::RAW {
-                one.data_type = DataType::INTEGER;
+        if let [one] = &mut reader.keys[..] {
+            match is_map {
+                // nft takes the type of a map's keys from the map.
+                true if one.data_type == types::RAW => one.data_type = DataType::INTEGER,
+                true => {}
+                false if is_of_header(key) => one.data_type = types::RAW,
+                false => {}
             }
         }
         reader

@@ -4,7 +4,7 @@ use super::Reader;
 use super::fields::Fields;
 use super::node::{Kind, Node};
 use super::selector::{
-    dccp_option, fib, ipsec, meta, modulus, numgen, option, osf, payload, small, socket,
+    dccp_option, fib, ipsec, meta, modulus, numgen, option, osf, payload, small, socket, tunnel,
 };
 use crate::nft::Family;
 use crate::nft::expr::{CtDirection, CtKey, ExthdrOp, RtKey};
@@ -14,7 +14,7 @@ use crate::text::parse::known::{ct_key, ct_names, needs_direction, version_in, w
 use crate::text::syntax::{Element, Expr, Operator, Place, Target, Verdict};
 
 /// What an expression is called.
-const KNOWN: [&str; 34] = [
+const KNOWN: [&str; 35] = [
     "payload",
     "exthdr",
     "tcp option",
@@ -22,6 +22,7 @@ const KNOWN: [&str; 34] = [
     "sctp chunk",
     "dccp option",
     "meta",
+    "tunnel",
     "ct",
     "rt",
     "socket",
@@ -126,6 +127,7 @@ impl Reader {
             "sctp chunk" => option(value, ExthdrOp::SCTP),
             "dccp option" => dccp_option(value),
             "meta" => meta(value),
+            "tunnel" => tunnel(value),
             "ct" => self.ct(value),
             "rt" => self.rt(value),
             "socket" => socket(value),
@@ -448,6 +450,7 @@ fn is_asked(expr: &Expr) -> bool {
         Expr::Payload(_)
         | Expr::Option(_)
         | Expr::Meta(_)
+        | Expr::Tunnel(_)
         | Expr::Ct(..)
         | Expr::Rt(_)
         | Expr::Socket(..)

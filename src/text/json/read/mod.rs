@@ -14,6 +14,7 @@ mod object;
 mod selector;
 mod stateful;
 mod statement;
+mod tunnel;
 
 use std::collections::HashSet;
 

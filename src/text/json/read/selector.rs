@@ -4,7 +4,8 @@ use super::expr::VERSIONS;
 use super::fields::Fields;
 use super::node::{Kind, Node};
 use crate::nft::expr::{
-    ExthdrOp, FibFlags, NumgenType, OsfTtl, PayloadBase, SocketKey, XfrmDirection, XfrmKey,
+    ExthdrOp, FibFlags, NumgenType, OsfTtl, PayloadBase, SocketKey, TunnelKey, XfrmDirection,
+    XfrmKey,
 };
 use crate::text::headers;
 use crate::text::parse::Fault;
@@ -13,17 +14,22 @@ use crate::text::parse::known::{
     meta_names, option_of, presence, protocol, raw, raw_option,
 };
 use crate::text::syntax::Expr;
+use crate::text::tunnels;
 
 fn bits(node: &Node<'_>) -> Result<u32, Fault> {
     bits_of_field(node.number("how many bits")?, node.place)
 }
 
 pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
-    let known = ["protocol", "field", "base", "offset", "len"];
+    let known = ["protocol", "field", "base", "offset", "len", "tunnel"];
     let fields = Fields::new(node, "an expression of the packet", &known)?;
     if let Some(base) = fields.get("base") {
         if let Some(other) = fields.get("protocol").or_else(|| fields.get("field")) {
             let message = "bits have a protocol and a field, or a base, an offset and a length";
+            return Err(Fault::new(other.place, message));
+        }
+        if let Some(other) = fields.get("tunnel") {
+            let message = "inside a tunnel bits have a protocol and a field";
             return Err(Fault::new(other.place, message));
         }
         let base = match base.word("no header", &["ll", "nh", "th", "ih"])? {
@@ -41,8 +47,22 @@ pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
         return Err(Fault::new(other.place, "a field stands where it does"));
     }
     let name = asked.text("the name of a protocol")?;
-    let Some(protocol) = protocol(name) else {
-        let known = headers::PROTOCOLS.iter().map(|protocol| protocol.name);
+    let tunnel = match fields.get("tunnel") {
+        None => None,
+        Some(node) => match tunnels::named(node.text("the name of a tunnel")?) {
+            Some(tunnel) => Some(tunnel),
+            None => return Err(node.unknown("no tunnel that is known", tunnels::names())),
+        },
+    };
+    let found = match tunnel {
+        Some(tunnel) => tunnel.protocol(name),
+        None => protocol(name),
+    };
+    let Some(protocol) = found else {
+        let known: Vec<&str> = match tunnel {
+            Some(tunnel) => tunnel.protocols().map(|known| known.name).collect(),
+            None => headers::PROTOCOLS.iter().map(|known| known.name).collect(),
+        };
         return Err(asked.unknown("no protocol whose fields are known", known));
     };
     let name = match (protocol.name, field.text("the name of a field")?) {
@@ -50,12 +70,27 @@ pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
         (_, name) => name,
     };
     match field_names(protocol).position(|known| known == name) {
-        Some(index) => Ok(Expr::Payload(field_of(protocol, index))),
+        Some(index) => Ok(Expr::Payload(match tunnel {
+            Some(tunnel) => tunnel.field(protocol, index),
+            None => field_of(protocol, index),
+        })),
         None => {
             let what = format!("no field of {}", protocol.name);
             Err(field.unknown(&what, field_names(protocol)))
         }
     }
+}
+
+/// What a tunnel device left with the packet.
+pub(super) fn tunnel(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "an expression of tunnels", &["key"])?;
+    let key = fields
+        .need("key")?
+        .word("nothing that is known of a tunnel", &["path", "id"])?;
+    Ok(Expr::Tunnel(match key {
+        "path" => TunnelKey::PATH,
+        _ => TunnelKey::ID,
+    }))
 }
 
 /// An option of DCCP: whether it is there.

@@ -4,6 +4,7 @@ use super::Reader;
 use super::fields::Fields;
 use super::node::{Kind, Node};
 use super::object::{handle_instead, in_table, is_by_name, name};
+use super::tunnel::{TUNNEL, tunnel};
 use crate::nft::expr::ObjectType;
 use crate::nft::{Family, StatefulObject};
 use crate::text::parse::object::{Entries, protocol};
@@ -181,6 +182,7 @@ pub(super) fn object(
         ObjectType::LIMIT => &LIMIT,
         ObjectType::SECMARK => &["context"],
         ObjectType::SYNPROXY => &SYNPROXY,
+        ObjectType::TUNNEL => &TUNNEL,
         ObjectType::CT_HELPER => &["type", "protocol", "l3proto"],
         ObjectType::CT_TIMEOUT => &["protocol", "l3proto", "policy"],
         _ => &["protocol", "l3proto", "dport", "timeout", "size"],
@@ -233,6 +235,7 @@ fn entries(object_type: ObjectType, fields: &Fields<'_, '_>) -> Result<Entries, 
             let context = fields.need("context")?.text("a security context")?;
             entries.context = Some(context.to_owned());
         }
+        ObjectType::TUNNEL => entries.tunnel = tunnel(fields)?,
         kind => tracking(kind, fields, &mut entries)?,
     }
     Ok(entries)

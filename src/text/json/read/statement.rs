@@ -183,6 +183,7 @@ impl Reader {
             "ct timeout" => self.object("ct timeout set", value),
             "ct expectation" => self.object("ct expectation set", value),
             "secmark" => self.object("meta secmark set", value),
+            "tunnel" => self.object("tunnel name", value),
             "xt" => Err(Fault::new(
                 key.place,
                 "a match or target of x_tables cannot be written in nft's language",
@@ -193,7 +194,7 @@ impl Reader {
                 let message = format!("`{}` is no statement", shown(other));
                 let known = KNOWN
                     .iter()
-                    .filter(|word| !["opaque", "tunnel", "comment"].contains(*word));
+                    .filter(|word| !["opaque", "comment"].contains(*word));
                 Err(Fault::new(key.place, message)
                     .expecting(known)
                     .nearest_to(other))
