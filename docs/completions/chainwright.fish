@@ -327,7 +327,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand translate" -s h 
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s f -l file -d 'Read commands from this file; from standard input if it is `-`' -r -F
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s D -l define -d 'Give a variable a value, for the file; may be given more than once' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s I -l includepath -d 'Look for included files in this directory; may be given more than once' -r -F
-complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s d -l debug -d 'Print the instructions of what is listed first. Of nft\'s levels only `netlink` is built, and of listings only' -r
+complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s d -l debug -d 'Print the instructions of what is listed, or made, first. Of nft\'s levels only `netlink` is built' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s i -l interactive -d 'Read commands from standard input, a line at a time, until `quit` or the end; a wrong one does not end it. Lines are edited as the terminal does it'
 complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s c -l check -d 'Have the kernel check the changes; change nothing'

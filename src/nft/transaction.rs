@@ -1,5 +1,6 @@
 //! Transactions: one message buffer, sent in one piece, applied whole or not at all.
 
+mod bytecode;
 mod echo;
 mod elements;
 mod join;

@@ -134,6 +134,20 @@ impl Script {
         mode: Mode,
         options: &Options,
     ) -> Result<Done, RunError> {
+        self.run_shown(nft, mode, options, |_| {})
+    }
+
+    /// The same, with its transaction shown before each attempt to commit it.
+    ///
+    /// # Errors
+    /// [`RunError`]
+    pub fn run_shown(
+        &self,
+        nft: &mut Connection,
+        mode: Mode,
+        options: &Options,
+        mut show: impl FnMut(&Transaction),
+    ) -> Result<Done, RunError> {
         let mut known = Known::default();
         if !self.changes_something() {
             if self.questions().nth(1).is_some() {
@@ -163,6 +177,7 @@ impl Script {
                 .changes(now.as_ref())
                 .map_err(|error| RunError::Script(Box::new(error)))?;
             let operations = change.transaction().len();
+            show(change.transaction());
             let committed = match (&mut listener, mode) {
                 (Some(listener), _) => listener.commit(nft, change.transaction()).map(Some),
                 (None, Mode::Check) => nft.check(change.transaction()).map(|()| None),

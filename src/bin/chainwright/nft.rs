@@ -81,7 +81,7 @@ pub(crate) struct Args {
     #[arg(short = 'j')]
     libnftables_json: bool,
 
-    /// Print the instructions of what is listed first. Of nft's levels only `netlink` is built, and of listings only
+    /// Print the instructions of what is listed, or made, first. Of nft's levels only `netlink` is built
     #[arg(short, long, value_name = "LEVEL[,LEVEL]")]
     debug: Option<String>,
 
@@ -286,12 +286,15 @@ impl Session<'_> {
         let changes = script.changes_something();
         let is_told = self.args.echo && self.json;
         if changes || is_told || script.questions().nth(1).is_some() {
-            if changes && self.args.debug.is_some() {
-                let why = "--debug netlink is built for listings only";
-                return Err(Error::Other(why.to_owned()).into());
-            }
             let mut opened = Connection::open()?;
-            let done = script.run(&mut opened, mode, &self.options)?;
+            let mut bytecode = String::new();
+            let done = script.run_shown(&mut opened, mode, &self.options, |transaction| {
+                if self.args.debug.is_some() {
+                    bytecode += &transaction.bytecode().to_string();
+                }
+            });
+            write!(self.out, "{bytecode}")?;
+            let done = done?;
             document = script.echoed_json(&done);
             (echo, known) = (done.echo, done.known);
             nft = Some(opened);
