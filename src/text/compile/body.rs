@@ -41,6 +41,8 @@ pub(super) struct Body<'b, 'c> {
     pub(super) family: Family,
     pub(super) table: Name<'static>,
     pub(super) protocols: Protocols,
+    /// How many bits the number has that a statement takes, where shorter ones are made as long.
+    pub(super) wide: Option<u32>,
     waiting: Vec<Waiting>,
     /// What comes before all others.
     first: Expressions<'static>,
@@ -58,6 +60,7 @@ impl<'b, 'c> Body<'b, 'c> {
             family,
             table,
             protocols: Protocols::new(family),
+            wide: None,
             waiting: Vec::new(),
             first: Expressions::new(),
             out: Expressions::new(),
