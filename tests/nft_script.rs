@@ -12,7 +12,7 @@ use chainwright::nft::{Chain, Family, Scope, Transaction};
 use chainwright::text::{Listing, Mode, Options, Script};
 use common::rulesets::{OF_CLIENTS, Ruleset, TypedRules, data};
 use common::scripts::{
-    apply, compare, compare_errors, compare_listings, is_same_text, without_else,
+    apply, compare, compare_errors, compare_listings, instructions, is_same_text, without_else,
 };
 use common::tools::Tools;
 use common::{OnDrop, connect, sandbox};
@@ -221,29 +221,6 @@ fn rules_of_every_expression_are_made_again() {
 /// asked for by a mask or by its bytes, a protocol in the packet's header or by `meta l4proto`, several fields of which the
 /// first are 0 at once; and one that is overwritten without its checksum is said as if it were with it.
 const SAID_ALIKE: usize = 22;
-
-/// The instructions of all rules, without the numbers of sets that have no names.
-fn instructions(sandbox: &Sandbox) -> Vec<String> {
-    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
-    let mut all = Vec::new();
-    for table in snapshot.tables() {
-        for rule in table
-            .chains()
-            .flat_map(|chain| chain.rules().collect::<Vec<_>>())
-        {
-            let text = rule.to_string();
-            let (_, text) = text.split_once('\n').unwrap_or_default();
-            let mut parts = text.split("__");
-            let mut nameless = parts.next().unwrap_or_default().to_owned();
-            for part in parts {
-                let name = part.trim_start_matches(|c: char| c.is_ascii_lowercase());
-                nameless += name.trim_start_matches(|c: char| c.is_ascii_digit());
-            }
-            all.push(format!("{}\n{nameless}", rule.family()));
-        }
-    }
-    all
-}
 
 /// Texts that cannot be read.
 #[test]

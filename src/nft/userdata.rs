@@ -21,6 +21,10 @@ use super::name::Bytes;
 
 /// A table's comment.
 pub const TABLE_COMMENT: u8 = 0;
+/// Which version of nft made a table: three bytes, and what is behind them. Seen in what nft 1.1.7 sends.
+pub(super) const TABLE_NFT_VERSION: u8 = 1;
+/// When that nft was built: seconds, as a number of 64 bits in network byte order.
+pub(super) const TABLE_NFT_BUILD: u8 = 2;
 /// A chain's comment.
 pub const CHAIN_COMMENT: u8 = 0;
 /// A rule's comment.

@@ -193,8 +193,13 @@ pub(super) static ICMPV6: Protocol = transport(
         number("id", 32, 16),
         number("sequence", 48, 16),
         number("max-delay", 32, 16),
+        field("taddr", 64, 128, DataType::IPV6_ADDR),
+        field("daddr", 192, 128, DataType::IPV6_ADDR),
     ],
 );
+
+/// The types of ICMPv6 that have a `taddr`: those that are about an address.
+pub(super) const WITH_TADDR: &[u128] = &[130, 131, 132, 135, 136, 137];
 
 pub(super) static IP: Protocol = Protocol {
     name: "ip",
@@ -460,6 +465,21 @@ impl Extension {
 }
 
 impl OptionField {
+    /// Whether it is this field of this option.
+    pub(super) fn is(&self, option: &str, field: &str) -> bool {
+        self.extension.name == option
+            && !self.presence
+            && self.field().is_some_and(|of| of.name == field)
+    }
+
+    /// Whether it is an address in an option of IP.
+    pub(super) fn is_address_of_ipv4(&self) -> bool {
+        self.extension.kind == ExthdrOp::IPV4
+            && ["rr", "lsrr", "ssrr"]
+                .iter()
+                .any(|option| self.is(option, "addr"))
+    }
+
     /// The field that it is, if it has a name.
     pub(super) fn field(&self) -> Option<&'static Field> {
         let fields = self.extension.fields.iter();

@@ -23,13 +23,23 @@ pub(super) const fn priorities(family: Family) -> &'static [(&'static str, i32)]
     }
 }
 
-/// The hook that a priority's name is of, if it is of one.
+/// The hook that a priority's name is of, if it is of one, as nft 1.0.6 lists it.
 pub(super) fn hook_of_priority(name: &str) -> Option<&'static str> {
     match name {
         "dstnat" => Some("prerouting"),
         "srcnat" => Some("postrouting"),
         "out" => Some("output"),
         _ => None,
+    }
+}
+
+/// Whether nft 1.1 has the priority of this name at a hook: translations of packets that this machine sends and gets have
+/// those of the hooks that they are otherwise made at, too.
+pub(super) fn is_priority_at(name: &str, hook: &str) -> bool {
+    match name {
+        "dstnat" => matches!(hook, "prerouting" | "output"),
+        "srcnat" => matches!(hook, "postrouting" | "input"),
+        name => hook_of_priority(name).is_none_or(|of| of == hook),
     }
 }
 

@@ -465,6 +465,15 @@ impl Expr {
         }
     }
 
+    /// Whether it is a range, or has one for a field: of what a map has for its keys this tells whether it leads to ranges.
+    pub(super) fn is_interval(&self) -> bool {
+        match self {
+            Self::Range(..) | Self::Prefix(..) => true,
+            Self::Concat(parts) => parts.iter().any(Self::is_interval),
+            _ => false,
+        }
+    }
+
     /// Whether values of it are compared bit by bit.
     pub(super) fn is_bitmask(&self) -> bool {
         types::is_bitmask(self.data_type())

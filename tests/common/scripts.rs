@@ -96,6 +96,29 @@ pub(crate) fn compare_objects(theirs: &Sandbox, ours: &Sandbox) -> Result<(), St
     }
 }
 
+/// The instructions of all rules, without the numbers of sets that have no names.
+pub(crate) fn instructions(sandbox: &Sandbox) -> Vec<String> {
+    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
+    let mut all = Vec::new();
+    for table in snapshot.tables() {
+        for rule in table
+            .chains()
+            .flat_map(|chain| chain.rules().collect::<Vec<_>>())
+        {
+            let text = rule.to_string();
+            let (_, text) = text.split_once('\n').unwrap_or_default();
+            let mut parts = text.split("__");
+            let mut nameless = parts.next().unwrap_or_default().to_owned();
+            for part in parts {
+                let name = part.trim_start_matches(|c: char| c.is_ascii_lowercase());
+                nameless += name.trim_start_matches(|c: char| c.is_ascii_digit());
+            }
+            all.push(format!("{}\n{nameless}", rule.family()));
+        }
+    }
+    all
+}
+
 /// Carries a text out.
 pub(crate) fn apply(sandbox: &Sandbox, nft: &mut Connection, text: &str) -> Result<(), String> {
     let script = Script::parse("rules.nft", text).map_err(|error| error.to_string())?;

@@ -6,7 +6,7 @@
 use bstr::BString;
 use chainwright_sys::nf_tables::{
     NFTA_CHAIN_POLICY, NFTA_OBJ_DATA, NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS, NFTA_SET_NAME,
-    NFTA_TABLE_FLAGS,
+    NFTA_TABLE_FLAGS, NFTA_TABLE_USERDATA,
 };
 
 use crate::netlink::{Attributes, MessageWriter};
@@ -14,7 +14,7 @@ use crate::nft::declare::{Field, Kinds, Known, Note};
 use crate::nft::expr::{Counter, Decoded, Expressions, Last, NestedExpression, Quota};
 use crate::nft::{
     Chain, ChainRef, Element, ElementRef, Flowtable, FlowtableRef, ObjectData, Rule, RuleRef, Set,
-    SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
+    SetRef, StatefulObject, StatefulObjectRef, Table, TableRef, userdata,
 };
 
 /// How attributes are compared: which not at all, which only with their counters, and which hold
@@ -56,14 +56,32 @@ pub(super) struct Compare {
 impl Compare {
     #[cfg(feature = "diff")]
     pub(super) fn table(self, table: &TableRef<'_>) -> Vec<u8> {
-        self.key(table.attributes(), TABLE)
+        self.table_as(table, TABLE)
+    }
+
+    /// A table without which version of nft made it, which newer ones note beside it.
+    fn table_as(self, table: &TableRef<'_>, compared: Compared) -> Vec<u8> {
+        let mut compared = compared;
+        compared.not = compared.not.and(NFTA_TABLE_USERDATA);
+        let mut key = self.key(table.attributes(), compared);
+        let noted = userdata::UserData::new(table.userdata().unwrap_or_default());
+        for (kind, value) in noted {
+            if !matches!(
+                kind,
+                userdata::TABLE_NFT_VERSION | userdata::TABLE_NFT_BUILD
+            ) {
+                key.extend([kind, value.len() as u8]); // as it was in one byte
+                key.extend(value);
+            }
+        }
+        key
     }
 
     /// Whether two tables are the same but for their flags.
     pub(super) fn is_same_table_but_flags(self, one: &TableRef<'_>, other: &TableRef<'_>) -> bool {
         let mut compared = TABLE;
         compared.not = compared.not.and(NFTA_TABLE_FLAGS);
-        self.key(one.attributes(), compared) == self.key(other.attributes(), compared)
+        self.table_as(one, compared) == self.table_as(other, compared)
     }
 
     #[cfg(feature = "diff")]

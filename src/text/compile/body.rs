@@ -45,6 +45,8 @@ pub(super) struct Body<'b, 'c> {
     pub(super) protocols: Protocols,
     /// What is known of the packets inside of tunnels.
     inside: Vec<(&'static Tunnel, Protocols)>,
+    /// How many bits the number has that a statement takes, where shorter ones are made as long.
+    pub(super) wide: Option<u32>,
     waiting: Vec<Waiting>,
     /// What comes before all others.
     first: Expressions<'static>,
@@ -63,6 +65,7 @@ impl<'b, 'c> Body<'b, 'c> {
             table,
             protocols: Protocols::new(family),
             inside: Vec::new(),
+            wide: None,
             waiting: Vec::new(),
             first: Expressions::new(),
             out: Expressions::new(),

@@ -182,6 +182,8 @@ fn what(data_type: DataType) -> &'static str {
         DataType::GID => "a group of users",
         DataType::BOOLEAN => "`exists` or `missing`",
         DataType::IFACE_INDEX => "an interface",
+        types::MPTCP_SUBTYPE => "a subtype of MPTCP",
+        types::OPTION_ADDRESS => "an IPv4 address or a number",
         DataType::INTEGER | BITMASK | types::RAW | DataType::VALUE => "a number",
         data_type => info(data_type).map_or("a value", |info| info.name),
     }
@@ -300,6 +302,10 @@ impl Compiler<'_> {
                 let address: Ipv4Addr = text.parse().ok()?;
                 Some(address.to_bits().into())
             }
+            types::OPTION_ADDRESS => plain().or_else(|| {
+                let address: Ipv4Addr = text.parse().ok()?;
+                Some(address.to_bits().into())
+            }),
             DataType::IPV6_ADDR => {
                 let address: Ipv6Addr = text.parse().ok()?;
                 Some(address.to_bits())

@@ -1,15 +1,15 @@
 //! What is asked of a packet, put into registers.
 
 use super::body::{Body, register};
-use super::constant::{Want, bytes_in, number};
+use super::constant::{Want, bytes_in};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
-    Bitwise, BitwiseOp, Byteorder, Ct, CtKey, Data, Exthdr, Fib, FibResult, Hash, Immediate, Meta,
-    MetaKey, Numgen, Osf, Payload as Load, Rt, Socket, SocketKey, Tunnel, Xfrm,
+    Bitwise, Byteorder, Ct, CtKey, Exthdr, Fib, FibResult, Hash, Immediate, Meta, MetaKey, Numgen,
+    Osf, Payload as Load, Rt, Socket, SocketKey, Tunnel, Xfrm,
 };
 use crate::nft::{DataType, Family};
 use crate::text::parse::Fault;
-use crate::text::syntax::{Expr, Operator, Payload, Value};
+use crate::text::syntax::{Expr, Payload, Value};
 use crate::text::types::{self, info};
 
 /// Words of 4 bytes in a register of 16.
@@ -89,6 +89,15 @@ impl Body<'_, '_> {
             }
             // To nft these are any characters.
             Expr::Fib(_, FibResult::OIFNAME) => Want::of(DataType::STRING).with_bits(expr.bits()),
+            Expr::Option(option) => Want {
+                data_type: match option {
+                    option if option.is("mptcp", "subtype") => types::MPTCP_SUBTYPE,
+                    option if option.is_address_of_ipv4() => types::OPTION_ADDRESS,
+                    _ => expr.data_type(),
+                },
+                bits: expr.bits(),
+                order: expr.order(),
+            },
             // nft takes it for the machine's own.
             Expr::Meta(MetaKey::L4PROTO) => Want {
                 order: ByteOrder::Host,
@@ -176,7 +185,7 @@ impl Body<'_, '_> {
     }
 
     /// Puts the bytes that hold a value into a register.
-    fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
+    pub(super) fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
         let dreg = register(word);
         let want = self.want_of(expr);
         let whole = Loaded::of(want);
@@ -244,7 +253,10 @@ impl Body<'_, '_> {
                 match key {
                     Some(key) => {
                         let from = word + REGISTER;
-                        let fields = self.load_key(key, from, false)?;
+                        let wide = self.wide.take();
+                        let fields = self.load_key(key, from, false);
+                        self.wide = wide;
+                        let fields = fields?;
                         let length = match &fields[..] {
                             [one] => one.length as u32, // at most 16
                             many => many.iter().map(Loaded::words).sum::<u32>() * 4,
@@ -263,7 +275,7 @@ impl Body<'_, '_> {
                 }
             }
             Expr::Binary(operator, left, right) => {
-                return self.operation(*operator, left, right, word);
+                return self.operation(*operator, expr, (left, right), word);
             }
             other => {
                 return Err(self
@@ -275,7 +287,7 @@ impl Body<'_, '_> {
     }
 
     /// Takes away the bits that are not the field's.
-    fn trim(&mut self, loaded: &Loaded, word: u32) {
+    pub(super) fn trim(&mut self, loaded: &Loaded, word: u32) {
         let mask = Value::ones(loaded.want.bits) << loaded.shift;
         self.mask_xor(word, mask, 0, loaded.length, ByteOrder::Network);
     }
@@ -304,105 +316,6 @@ impl Body<'_, '_> {
             op: None,
             ..Bitwise::mask_xor(register(0), &mask, &xor)
         });
-    }
-
-    /// Moves bits to where they are written.
-    pub(super) fn shift_down(&mut self, loaded: &mut Loaded, word: u32) {
-        if loaded.shift > 0 {
-            self.shift(word, BitwiseOp::RSHIFT, loaded.shift, loaded.length);
-            loaded.shift = 0;
-        }
-    }
-
-    fn shift(&mut self, word: u32, op: BitwiseOp, count: u32, length: usize) {
-        let count = count.to_ne_bytes();
-        self.push(&Bitwise {
-            sreg: Some(register(word)),
-            dreg: Some(register(word)),
-            op: Some(op),
-            len: Some(length as u32), // at most 16
-            data: Some(Data::value(&count)),
-            ..Bitwise::default()
-        });
-    }
-
-    /// What an operation with a constant makes of a value. All operations on single bits that follow one another are
-    /// one instruction.
-    fn operation(
-        &mut self,
-        operator: Operator,
-        left: &Expr,
-        right: &Expr,
-        word: u32,
-    ) -> Result<Loaded, Fault> {
-        let mut pending = vec![(operator, right)];
-        let mut at = left;
-        let is_shift = |operator| matches!(operator, Operator::LeftShift | Operator::RightShift);
-        if !is_shift(operator) {
-            while let Expr::Binary(operator, left, right) = at {
-                if is_shift(*operator) {
-                    break;
-                }
-                pending.push((*operator, &**right));
-                at = left;
-            }
-        }
-        // Bits that are the field's, and those that are asked for, are taken out by one instruction where they stand at
-        // the end.
-        let mut loaded = match is_shift(operator) {
-            false => self.load_bytes(at, word)?,
-            true => self.load(at, word)?,
-        };
-        if loaded.shift > 0 {
-            self.trim(&loaded, word);
-            self.shift_down(&mut loaded, word);
-        }
-        let want = loaded.want;
-        if is_shift(operator) {
-            let count = Want {
-                data_type: DataType::INTEGER,
-                bits: 32,
-                order: ByteOrder::Host,
-            };
-            let count = self.compiler.value(right, count)?.number;
-            let Some(count) = u32::try_from(count).ok().filter(|count| *count < want.bits) else {
-                let most = want.bits.saturating_sub(1);
-                let message = format!("a value of {} bits is shifted by at most {most}", want.bits);
-                return Err(self.compiler.fault(right, message));
-            };
-            let op = match operator {
-                Operator::LeftShift => BitwiseOp::LSHIFT,
-                _ => BitwiseOp::RSHIFT,
-            };
-            // Numbers of the packet are shifted as the machine has them.
-            if want.order == ByteOrder::Network && matches!(loaded.length, 2 | 4 | 8) {
-                let (register, length) = (register(word), loaded.length as u32); // at most 8
-                self.push(&Byteorder::ntoh(register, register, length, length));
-                loaded.want.order = ByteOrder::Host;
-            }
-            if count > 0 {
-                self.shift(word, op, count, loaded.length);
-            }
-            return Ok(loaded);
-        }
-        let ones = Value::ones(loaded.length as u32 * 8); // at most 16 bytes
-        let (mut mask, mut xor) = (Value::ones(want.bits), 0);
-        for (operator, right) in pending.into_iter().rev() {
-            let number = self.compiler.operand(right, want)?;
-            match operator {
-                Operator::And => {
-                    mask &= number;
-                    xor &= number;
-                }
-                Operator::Or => {
-                    mask &= !number;
-                    xor = (xor & !number) | number;
-                }
-                _ => xor ^= number,
-            }
-        }
-        self.mask_xor(word, mask & ones, xor & ones, loaded.length, want.order);
-        Ok(loaded)
     }
 
     /// Turns what stands in a register into the order in which bytes compare as numbers do.
@@ -439,20 +352,38 @@ impl Body<'_, '_> {
                     self.push(&Immediate::value(register(word), &bytes));
                     return Ok(want.bits.div_ceil(32));
                 }
+                // Into a mark goes any number that it has room for.
+                let is_mark = want.data_type == DataType::MARK;
+                self.wide = is_mark.then_some(want.bits);
                 let mut loaded = self.load(expr, word)?;
-                self.shift_down(&mut loaded, word);
+                self.bring_down(&mut loaded, word);
+                self.widen(&mut loaded, word);
+                self.wide = None;
                 let is_number = |data_type| {
                     matches!(data_type, DataType::INTEGER | DataType::VALUE | types::RAW)
                 };
                 let (given, wanted) = (loaded.want.data_type, want.data_type);
-                if given != wanted && !is_number(given) && !is_number(wanted) {
+                let fits = match is_mark {
+                    true => {
+                        loaded.length == want.length()
+                            && !types::is_bitmask(given)
+                            && !types::is_string(given)
+                    }
+                    false => given == wanted || is_number(given) || is_number(wanted),
+                };
+                if !fits {
                     let name = |data_type| info(data_type).map_or("a number", |info| info.name);
                     let message =
                         format!("`{}` is expected, this is `{}`", name(wanted), name(given));
                     return Err(self.compiler.fault(expr, message));
                 }
-                if want.order == ByteOrder::Network {
-                    self.turn_to_network(&mut loaded, word);
+                match want.order {
+                    ByteOrder::Network => self.turn_to_network(&mut loaded, word),
+                    // As nft 1.0.6 has it: numbers of no type of their own stay as they are in the packet.
+                    ByteOrder::Host if is_mark && !is_number(given) => {
+                        self.turn_to_host(&mut loaded, word);
+                    }
+                    ByteOrder::Host => {}
                 }
                 Ok(loaded.words())
             }
@@ -473,21 +404,5 @@ pub(super) fn is_constant(expr: &Expr) -> bool {
         Expr::Prefix(value, _) => is_constant(value),
         Expr::Flags(parts) | Expr::Concat(parts) => parts.iter().all(is_constant),
         _ => false,
-    }
-}
-
-impl super::Compiler<'_> {
-    /// A constant that bits are changed by: of any type a number, too.
-    fn operand(&self, expr: &Expr, want: Want) -> Result<u128, Fault> {
-        if !is_constant(expr) {
-            let message = "bits can be changed by a constant only";
-            return Err(self.fault(expr, message));
-        }
-        if let Expr::Symbol(symbol) = expr
-            && let Some(number) = number(&symbol.text).filter(|_| !symbol.is_quoted)
-        {
-            return Ok(number & Value::ones(want.bits));
-        }
-        Ok(self.value(expr, want)?.number)
     }
 }

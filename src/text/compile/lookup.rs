@@ -126,7 +126,7 @@ impl Body<'_, '_> {
         let is_interval = match map {
             Expr::Set(elements) => elements
                 .iter()
-                .any(|element| matches!(&element.data, Some(Expr::Range(..) | Expr::Prefix(..)))),
+                .any(|element| element.data.as_ref().is_some_and(Expr::is_interval)),
             _ => false,
         };
         let data = Data::Values {

@@ -1,5 +1,6 @@
 //! Matches.
 
+use super::bits::not_constant;
 use super::body::Body;
 use super::constant::{Want, number};
 use super::load::is_constant;
@@ -10,7 +11,7 @@ use crate::nft::{DataType, concatenation};
 use crate::text::headers::GRE;
 use crate::text::parse::Fault;
 use crate::text::syntax::{Element, Expr, Operator, Relation, Value};
-use crate::text::types;
+use crate::text::types::{self, HOUR};
 
 /// What a comparison is called in the kernel.
 const fn operation(relation: Relation) -> CmpOp {
@@ -71,6 +72,10 @@ impl Body<'_, '_> {
         {
             let left = Expr::Fib(*flags | FibFlags::PRESENT, FibResult::OIF);
             return self.matches(&left, relation, right);
+        }
+        if let Some(other) = not_constant(left) {
+            let message = "what is compared has its bits changed by constants only";
+            return Err(self.compiler.fault(other, message));
         }
         self.require(left)?;
         if let (Expr::Set(elements), false) = (right, matches!(left, Expr::Concat(_)))
@@ -156,6 +161,22 @@ impl Body<'_, '_> {
             && number <= Value::ones(want.bits)
         {
             return self.compare_value(left, relation, want.value(number));
+        }
+        if let (Expr::Range(from, to), HOUR) = (right, want.data_type)
+            && let (from, to) = (
+                self.compiler.value(from, want)?,
+                self.compiler.value(to, want)?,
+            )
+            && from.number > to.number
+        {
+            // Across midnight of UTC: what is not between the two.
+            let other = match relation {
+                Relation::Implicit | Relation::Equal => Relation::NotEqual,
+                Relation::NotEqual => Relation::Implicit,
+                relation => relation,
+            };
+            let between = Expr::Range(Box::new(Expr::Value(to)), Box::new(Expr::Value(from)));
+            return self.compare(left, other, &between);
         }
         match self.compiler.constant(right, want)? {
             Expr::Value(value) => self.compare_value(left, relation, value),

@@ -8,6 +8,7 @@
 //! | `sets`, `declared` | sets |
 //! | `elements`, `merge` | their elements |
 
+mod bits;
 mod body;
 mod constant;
 mod declared;

@@ -212,6 +212,8 @@ impl Protocols {
             ("icmpv6", "mtu") => one(2),
             ("icmpv6", "parameter-problem") => one(4),
             ("icmpv6", "max-delay") => one(130),
+            ("icmpv6", "taddr") => either(headers::WITH_TADDR),
+            ("icmpv6", "daddr") => one(137),
             _ => None,
         }
     }

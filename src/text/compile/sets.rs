@@ -229,7 +229,7 @@ impl Asked<'_> {
 /// The type that the kernel is told, which of bytes without a name is a number's.
 pub(super) const fn told_type(data_type: DataType) -> DataType {
     match data_type {
-        types::RAW => DataType::INTEGER,
+        types::RAW | types::MPTCP_SUBTYPE | types::OPTION_ADDRESS => DataType::INTEGER,
         data_type => data_type,
     }
 }

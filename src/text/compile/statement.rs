@@ -297,7 +297,8 @@ impl Body<'_, '_> {
                 let known =
                     self.compiler
                         .set(self.family, &self.table, set, element.data.is_some())?;
-                self.dynset(op, &self.named(set), element, known.data.as_ref())?;
+                let shape = (&known.keys[..], known.data.as_ref());
+                self.dynset(op, &self.named(set), element, Some(shape))?;
             }
             Statement::Meter {
                 name,
@@ -493,9 +494,7 @@ impl Body<'_, '_> {
                 let has_ports = data
                     .clone()
                     .any(|data| matches!(data, Expr::Concat(parts) if parts.len() > 1));
-                let is_interval = data
-                    .clone()
-                    .any(|data| matches!(data, Expr::Range(..) | Expr::Prefix(..)));
+                let is_interval = data.clone().any(Expr::is_interval);
                 let fields = match has_ports {
                     true => vec![address, port()],
                     false => vec![address],
@@ -658,16 +657,13 @@ impl Body<'_, '_> {
                     _ => behind += 1,
                 }
             }
-            if !is_constant(to) {
-                return Err(self.error("a part of a byte is set to a constant only"));
-            }
-            let value = self.compiler.value(to, want)?;
+            let (mask, xor) = self.changed(payload, to, want)?;
             let length = behind - first;
             let shift = behind * 8 - (start + payload.bits);
-            let kept = Value::ones(length * 8) & !(Value::ones(payload.bits) << shift);
+            let changed = Value::ones(payload.bits) & !mask;
+            let kept = Value::ones(length * 8) & !(changed << shift);
             self.push(&Load::load(payload.base, first, length, Register::R1));
-            let number = value.number << shift;
-            self.mask_xor(0, kept, number, length as usize, ByteOrder::Network);
+            self.mask_xor(0, kept, xor << shift, length as usize, ByteOrder::Network);
         }
         // The checksum of the layer above, or below, is made of these, too.
         let is_pseudo = match payload.field {
@@ -694,19 +690,29 @@ impl Body<'_, '_> {
         op: DynsetOp,
         set: &SetId<'static>,
         element: &Element,
-        data: Option<&Data>,
+        shape: Option<(&[Want], Option<&Data>)>,
     ) -> Result<(), Fault> {
+        let (keys, data) = match shape {
+            Some((keys, data)) => (Some(keys), data),
+            None => (None, None),
+        };
         let Some(key) = &element.key else {
             return Err(self.error("an element needs a key"));
         };
-        let fields = self.load_key(key, 0, false)?;
-        let words: u32 = fields.iter().map(super::load::Loaded::words).sum();
+        let words = match keys {
+            // A key that is the same for all packets.
+            Some(keys) if is_constant(key) => self.put(key, keys, 0)?,
+            _ => {
+                let fields = self.load_key(key, 0, false)?;
+                fields.iter().map(super::load::Loaded::words).sum()
+            }
+        };
         let mut dynset = Dynset {
             sreg_key: Some(Register::R1),
             op: Some(op),
             set_name: Some(set.set.clone()),
             set_id: set.id,
-            timeout: element.timeout.map(Milliseconds),
+            timeout: element.timeout.filter(|time| *time > 0).map(Milliseconds),
             ..Dynset::default()
         };
         if let (Some(value), Some(Data::Values { fields, .. })) = (&element.data, data) {

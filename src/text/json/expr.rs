@@ -233,7 +233,7 @@ impl<'o> Writer<'o> {
                 key: name(keys::socket(*key)),
                 level: (*key == SocketKey::CGROUPV2).then_some(*level),
             },
-            Expr::Fib(flags, result) => fib(*flags, *result),
+            Expr::Fib(flags, result) => fib(*flags, *result, "check"),
             Expr::Osf { ttl, version } => Expression::Osf {
                 key: if *version { "version" } else { "name" },
                 ttl: match *ttl {
@@ -553,11 +553,17 @@ fn option(field: &syntax::OptionField) -> Expression<'static> {
     }
 }
 
-fn fib(flags: FibFlags, result: FibResult) -> Expression<'static> {
+/// `present` is what it is called where only whether there is a route is asked, as in text.
+pub(super) fn fib(
+    flags: FibFlags,
+    result: FibResult,
+    present: &'static str,
+) -> Expression<'static> {
     let words = FibFlags::NAMED.iter();
     let words = words.filter(|(flag, _)| flags.contains(*flag));
     Expression::Fib {
         result: match result {
+            _ if flags.contains(FibFlags::PRESENT) => present,
             FibResult::OIF => "oif",
             FibResult::OIFNAME => "oifname",
             _ => "type",

@@ -15,7 +15,7 @@ use crate::nft::{
     ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, ObjectData, RuleRef,
     SetFlags, SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, hook_name,
 };
-use crate::text::list::chain::devices;
+use crate::text::list::chain::{devices, names};
 use crate::text::list::object::{changed_timeouts, family_name, object_name, protocol_name};
 use crate::text::list::set::merges;
 use crate::text::list::{TABLE_FLAGS, is_map};
@@ -441,7 +441,7 @@ impl<'o> Writer<'o> {
         ];
         let words = words.iter().filter(|(flag, _)| set.contains(*flag));
         let devices = hook.devices.unwrap_or_default();
-        let devices = devices.names().map(|device| name(device).into_owned());
+        let devices = names(&devices);
         Object::Flowtable(Flowtable {
             family: family(flowtable.family()),
             name: name(flowtable.name()),
@@ -449,7 +449,7 @@ impl<'o> Writer<'o> {
             handle: flowtable.handle(),
             hook: "ingress",
             prio: hook.priority.unwrap_or_default(),
-            dev: OneOrMany::new(devices.collect()),
+            dev: OneOrMany::new(devices),
             flags: OneOrMany::new(words.map(|(_, word)| *word).collect()),
         })
     }

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::expr::{Expression, binary, flags, numeric};
+use super::expr::{Expression, binary, fib, flags, numeric};
 use super::stateful::States;
 use super::{OneOrMany, Tagged, Writer};
 use crate::nft::expr::CtKey;
@@ -402,7 +402,10 @@ impl Writer<'_> {
     }
 
     fn matched<'s>(self, left: &'s Expr, relation: Relation, right: &'s Expr) -> Statement<'s> {
-        let asked = self.expr(left);
+        let asked = match (left, right) {
+            (Expr::Fib(flags, result), Expr::Value(_)) => fib(*flags, *result, "oif"),
+            (left, _) => self.expr(left),
+        };
         let op = match relation {
             Relation::Implicit => match right {
                 Expr::Value(_) | Expr::Flags(_) if left.is_bitmask() => "in",

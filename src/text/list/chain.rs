@@ -2,11 +2,11 @@
 
 use std::fmt::{self, Write};
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
 
 use crate::nft::{
-    ChainFlags, ChainRef, Family, FlowtableFlags, FlowtableRef, Hook, SnapshotChain, SnapshotTable,
-    hook_name,
+    ChainFlags, ChainRef, Device, Devices, Family, FlowtableFlags, FlowtableRef, Hook,
+    SnapshotChain, SnapshotTable, hook_name,
 };
 use crate::text::constant::{Plain, Quoted};
 use crate::text::hooks;
@@ -44,11 +44,12 @@ impl<W: Write> Printer<'_, W> {
         match &devices[..] {
             [] => {}
             [one] => write!(self.out, " device {}", Quoted(one.as_str().into()))?,
-            many => {
-                let names = many
-                    .iter()
-                    .map(|name| Plain(name.as_str().into()).to_string());
-                let names: Vec<String> = names.collect();
+            _ => {
+                let mut names: Vec<String> = hook.devices.iter().flat_map(listed).collect();
+                // What is quoted stands where it stood without.
+                names.sort_unstable_by(|one, other| {
+                    one.trim_matches('"').cmp(other.trim_matches('"'))
+                });
                 write!(self.out, " devices = {{ {} }}", names.join(", "))?;
             }
         }
@@ -83,10 +84,7 @@ impl<W: Write> Printer<'_, W> {
         }
         self.out.write_char('\n')?;
         let devices = hook.devices.unwrap_or_default();
-        let names: Vec<String> = devices
-            .names()
-            .map(|name| Plain(name).to_string())
-            .collect();
+        let names = listed(&devices);
         if !names.is_empty() {
             self.line(format_args!("devices = {{ {} }}", names.join(", ")))?;
         }
@@ -99,16 +97,39 @@ impl<W: Write> Printer<'_, W> {
     }
 }
 
-/// The names of the devices that a chain is on.
+/// The names of the devices that a chain is on; what devices' names begin with has an asterisk behind it.
 pub(in crate::text) fn devices(hook: &Hook<'_>) -> Vec<String> {
-    let text = |name: &BStr| name.to_str_lossy().into_owned();
     if let Some(device) = &hook.device {
-        return vec![text(device)];
+        return vec![device.to_str_lossy().into_owned()];
     }
-    let devices = hook.devices.iter().flat_map(|devices| devices.names());
-    let mut names: Vec<String> = devices.map(text).collect();
+    let mut names: Vec<String> = hook.devices.iter().flat_map(names).collect();
     names.sort_unstable();
     names
+}
+
+/// The names in a list of devices, likewise.
+pub(in crate::text) fn names(devices: &Devices<'_>) -> Vec<String> {
+    devices.iter().filter_map(name).collect()
+}
+
+fn name(device: Device<'_>) -> Option<String> {
+    match device {
+        Device::Name(name) => Some(name.to_str_lossy().into_owned()),
+        Device::Prefix(prefix) => Some(format!("{}*", prefix.to_str_lossy())),
+        Device::Unknown { .. } => None,
+    }
+}
+
+/// A list of devices as it is written: what names begin with in quotation marks, as nft 1.1 has it.
+fn listed(devices: &Devices<'_>) -> Vec<String> {
+    let listed = devices.iter().filter_map(|device| {
+        let name = name(device)?;
+        Some(match device {
+            Device::Prefix(_) => Quoted(name.as_str().into()).to_string(),
+            _ => Plain(name.as_str().into()).to_string(),
+        })
+    });
+    listed.collect()
 }
 
 /// A priority by its name, if one is near.

@@ -253,13 +253,34 @@ pub(in crate::text) fn priority_of(
     let known = hooks::priorities(family);
     if let Some((name, number)) = known.iter().find(|(name, _)| *name == text) {
         return match hooks::hook_of_priority(name) {
-            Some(of) if of != hook => Err(Fault::new(
+            Some(of) if !hooks::is_priority_at(name, hook) => Err(Fault::new(
                 word.place,
                 format!("the priority `{name}` is of the hook {of}, not of {hook}"),
             )
             .with_hint(format!("its number is {number}"))),
             _ => Ok(*number),
         };
+    }
+    // A variable may have an offset with it.
+    if word.is_quoted
+        && let Some(at) = text.find(['+', '-'])
+        && let name = text[..at].trim_end()
+        && known.iter().any(|(known, _)| *known == name)
+        && let Some(offset) = parse_number(text[at + 1..].trim_start())
+    {
+        let name = Symbol {
+            text: name.into(),
+            is_quoted: false,
+            place: word.place,
+        };
+        let base = i64::from(priority_of(&name, family, hook)?);
+        let offset = i64::try_from(offset).unwrap_or(i64::MAX / 2);
+        let sum = match text[at..].starts_with('+') {
+            true => base + offset,
+            false => base - offset,
+        };
+        return i32::try_from(sum)
+            .map_err(|_| Fault::new(word.place, "no priority is as far from 0"));
     }
     let fault = Fault::new(word.place, format!("`{}` is no priority", shown(text)))
         .expecting(known.iter().map(|(name, _)| *name).chain(["a number"]));

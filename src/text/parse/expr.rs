@@ -325,7 +325,10 @@ impl Parser<'_> {
     fn element_options(&mut self, element: &mut Element) -> Result<(), Fault> {
         loop {
             if self.eat("timeout") {
-                element.timeout = Some(self.time()?);
+                element.timeout = Some(match self.eat("never") {
+                    true => 0,
+                    false => self.time()?,
+                });
             } else if self.eat("expires") {
                 element.expires = Some(self.time()?);
             } else if self.eat("comment") {

@@ -27,7 +27,8 @@ impl Parser<'_> {
             }
         }
         let (mut address, mut port) = (None, None);
-        if self.eat("to") {
+        // Versions of nft differ in whether they want it before an address; none can do without where there is none.
+        if self.eat("to") || (needs_address && !self.at_end()) {
             if needs_address {
                 (address, port) = self.destination()?;
             } else {
@@ -35,10 +36,7 @@ impl Parser<'_> {
                 port = Some(self.port()?);
             }
         } else if needs_address {
-            return Err(match self.at_end() {
-                true => Fault::new(self.since(start), "where to?").expecting(["to"]),
-                false => self.unexpected(["to", "ip", "ip6", "prefix"]),
-            });
+            return Err(Fault::new(self.since(start), "where to?").expecting(["to"]));
         }
         let flags = self.translation_flags()?;
         Ok(Statement::Translate {

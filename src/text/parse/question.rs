@@ -218,6 +218,10 @@ impl Parser<'_> {
         let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
         if self.eat("table") || (found.is_some() && self.is_word()) {
             let table = self.name("a table")?;
+            if kind == Kind::Rules && self.is_word() {
+                let chain = self.name("a chain")?;
+                return Ok(Object::Chain(Chain::new(family, table, chain)));
+            }
             return Ok(Object::Kind(kind, family, Some(table)));
         }
         Ok(Object::Kind(kind, family, None))

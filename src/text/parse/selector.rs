@@ -293,7 +293,18 @@ impl Parser<'_> {
             if let Some(number) = number.and_then(|number| u8::try_from(number).ok()) {
                 self.advance();
                 let named = extensions(kind).find(|extension| extension.number == number);
-                return Ok(presence(named.unwrap_or(nameless), number));
+                let extension = named.unwrap_or(nameless);
+                // What all options have.
+                let field = match self.is_word() {
+                    true => nameless.named(self.word()),
+                    false => None,
+                };
+                if let Some(field) = field {
+                    self.advance();
+                    let option = raw_option(number, field.offset, field.bits);
+                    return Ok(Expr::Option(option));
+                }
+                return Ok(presence(extension, number));
             }
         }
         if kind == ExthdrOp::DCCP {

@@ -9,6 +9,7 @@ use crate::nft::expr::{
 use crate::text::constant::{self as value, Plain, Quoted};
 use crate::text::keys;
 use crate::text::syntax::{Expr, Operator, OptionField, Payload, Target, Value, Verdict};
+use crate::text::types;
 
 impl<W: Write> Printer<'_, W> {
     pub(in crate::text) fn expr(&mut self, expr: &Expr) -> fmt::Result {
@@ -49,7 +50,7 @@ impl<W: Write> Printer<'_, W> {
                     false => Ok(()),
                 }
             }
-            Expr::Fib(flags, _) => self.fib(expr, *flags),
+            Expr::Fib(flags, _) => self.fib(expr, *flags, "check"),
             Expr::Osf { ttl, version } => {
                 let ttl = match *ttl {
                     OsfTtl::LESS => "ttl loose ",
@@ -98,9 +99,10 @@ impl<W: Write> Printer<'_, W> {
                 self.offset(*offset)
             }
             Expr::Binary(operator, left, right) => {
-                self.operand(*operator, left)?;
+                self.operand(left, operator.precedence())?;
                 write!(self.out, " {} ", operator.sign())?;
-                self.operand(*operator, right)
+                // What stands behind is done first only where it binds tighter.
+                self.operand(right, operator.precedence() + 1)
             }
             Expr::Prefix(value, bits) => {
                 self.expr(value)?;
@@ -173,9 +175,20 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    fn operand(&mut self, operator: Operator, operand: &Expr) -> fmt::Result {
+    /// An operand, in brackets where it does not bind so tight.
+    fn operand(&mut self, operand: &Expr, tightest: u8) -> fmt::Result {
         match operand {
-            Expr::Binary(inner, ..) if inner.precedence() < operator.precedence() => {
+            Expr::Binary(inner, ..) if inner.precedence() < tightest => {
+                self.out.write_char('(')?;
+                self.expr(operand)?;
+                self.out.write_char(')')
+            }
+            // Flags that are one value.
+            Expr::Value(value)
+                if types::is_bitmask(value.data_type)
+                    && value.number.count_ones() > 1
+                    && tightest > Operator::Or.precedence() =>
+            {
                 self.out.write_char('(')?;
                 self.expr(operand)?;
                 self.out.write_char(')')
@@ -299,7 +312,9 @@ impl<W: Write> Printer<'_, W> {
         }
     }
 
-    fn fib(&mut self, fib: &Expr, flags: FibFlags) -> fmt::Result {
+    /// `present` is what it is called where only whether there is a route is asked: nft 1.1 calls it otherwise than
+    /// versions before, which ask so only in a comparison with `exists` or `missing`.
+    pub(super) fn fib(&mut self, fib: &Expr, flags: FibFlags, present: &str) -> fmt::Result {
         self.out.write_str("fib ")?;
         let mut first = true;
         for (flag, word) in FibFlags::NAMED {
@@ -312,6 +327,9 @@ impl<W: Write> Printer<'_, W> {
             }
         }
         self.out.write_char(' ')?;
-        self.key(fib)
+        match flags.contains(FibFlags::PRESENT) {
+            true => self.out.write_str(present),
+            false => self.key(fib),
+        }
     }
 }

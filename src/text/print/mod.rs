@@ -113,6 +113,7 @@ impl<W: Write> Printer<'_, W> {
             None => self.out.write_char('*')?,
         }
         let timeout = |this: &mut Self| match element.timeout {
+            Some(0) => this.out.write_str(" timeout never"),
             Some(time) => write!(this.out, " timeout {}", this.options.time(time)),
             None => Ok(()),
         };

@@ -67,7 +67,10 @@ impl<W: Write> Printer<'_, W> {
                 relation,
                 right,
             } => {
-                self.expr(left)?;
+                match (left, right) {
+                    (Expr::Fib(flags, _), Expr::Value(_)) => self.fib(left, *flags, "oif")?,
+                    (left, _) => self.expr(left)?,
+                }
                 if *relation != Relation::Implicit {
                     write!(self.out, " {}", relation.sign())?;
                 }

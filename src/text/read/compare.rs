@@ -5,7 +5,7 @@ use super::inside::{compared_type, written_type};
 use super::registers::Kept;
 use super::rule::{Reader, value};
 use crate::nft::DataType;
-use crate::nft::expr::{CmpOp, Register};
+use crate::nft::expr::{CmpOp, FibFlags, Register};
 use crate::text::syntax::{Expr, Operator, Payload, Relation, Statement, Value};
 use crate::text::types;
 
@@ -19,7 +19,11 @@ impl Reader<'_, '_> {
         let order = loaded.order;
         let data_type = left.data_type();
         (!bytes.is_empty()).then_some(())?;
+        // Whether there is a route: one byte as nft 1.1 has it, a word of it as versions before do.
+        let is_short = matches!(&left, Expr::Fib(flags, _) if flags.contains(FibFlags::PRESENT))
+            && bytes.len() == 1;
         let bytes = match bytes.get(..loaded.length) {
+            None if is_short => bytes,
             // A truth is compared in a whole word.
             Some(first) if bytes[loaded.length..].iter().all(|byte| *byte == 0) => first,
             // iptables compares a name with the NUL behind it.
@@ -262,6 +266,9 @@ impl Reader<'_, '_> {
             self.learn(&left, &value);
         }
         if matches!((&right, relation), (Expr::Set(_), Relation::Implicit)) {
+            self.context.learn_several(&left);
+        }
+        if let (Expr::Set(_), Relation::Implicit) = (&right, relation) {
             self.context.learn_several(&left);
         }
         self.push(Statement::Match {

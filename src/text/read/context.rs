@@ -43,6 +43,8 @@ pub(super) struct Context {
     told: [Option<usize>; 3],
     /// The type of ICMP that a match told of, and which, while it may be taken away.
     icmp_type: Option<(Option<usize>, u128)>,
+    /// Whether the type of ICMP is one of several.
+    icmp_types: bool,
     /// Whether the statement that is read now is of the frame, too, which says that there is one.
     is_of_frame: bool,
     /// The tunnel that the packets are inside of.
@@ -70,6 +72,7 @@ impl Context {
             transport: None,
             told: [None; 3],
             icmp_type: None,
+            icmp_types: false,
             is_of_frame: false,
             tunnel: None,
             may_be_several: false,
@@ -85,6 +88,7 @@ impl Context {
             transport: None,
             told: [None; 3],
             icmp_type: None,
+            icmp_types: false,
             is_of_frame: false,
             tunnel: None,
             may_be_several: false,
@@ -114,11 +118,17 @@ impl Context {
         fits: impl Fn(&headers::Field) -> bool,
     ) -> Option<usize> {
         let told = self.icmp_type.map(|(_, told)| told);
+        // An address is asked for behind the types that have it.
+        let is_there = |field: &headers::Field| match (protocol.name, field.name) {
+            ("icmpv6", "taddr") => {
+                self.icmp_types || told.is_some_and(|told| headers::WITH_TADDR.contains(&told))
+            }
+            _ => true,
+        };
         let find = |is: &dyn Fn(Option<u128>) -> bool| {
-            protocol
-                .fields
-                .iter()
-                .position(|field| fits(field) && is(implied_type(protocol, field.name)))
+            protocol.fields.iter().position(|field| {
+                fits(field) && is_there(field) && is(implied_type(protocol, field.name))
+            })
         };
         let of_type = find(&|implied| implied.is_some() && implied == told);
         of_type.or_else(|| find(&|implied| implied.is_none()))
@@ -248,6 +258,10 @@ impl Context {
             _ => false,
         };
         self.may_be_several |= is_protocol;
+        self.icmp_types |= matches!(left, Expr::Payload(Payload {
+            field: Some((protocol, field)),
+            ..
+        }) if protocol.base == PayloadBase::TRANSPORT && protocol.fields[*field].name == "type");
     }
 
     /// Takes away what only told that packets have the layer of this field.
@@ -383,6 +397,7 @@ fn implied_type(protocol: &Protocol, field: &str) -> Option<u128> {
         ("icmpv6", "mtu") => Some(2),
         ("icmpv6", "parameter-problem") => Some(4),
         ("icmpv6", "max-delay") => Some(130),
+        ("icmpv6", "daddr") => Some(137),
         _ => None,
     }
 }

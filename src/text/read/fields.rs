@@ -8,6 +8,7 @@ use crate::nft::build::ByteOrder;
 use crate::nft::expr::{ExthdrOp, Register};
 use crate::text::headers;
 use crate::text::syntax::{Expr, Operator, OptionField, Payload, Value};
+use crate::text::types;
 
 impl Reader<'_, '_> {
     /// The field at a place, if there is one.
@@ -38,6 +39,33 @@ impl Reader<'_, '_> {
             ..*place
         };
         Some((payload, shift))
+    }
+
+    /// The field in a place that all of these bits are of, and how far from the last of that place it ends.
+    pub(super) fn around(&self, place: &Payload, bits: u128) -> Option<(Payload, u32)> {
+        let context = self.context_in(place.tunnel);
+        let (protocol, offset) = context.protocol(place.base, place.offset)?;
+        let end = offset + place.bits;
+        protocol
+            .fields
+            .iter()
+            .enumerate()
+            .find_map(|(index, field)| {
+                let ends = field.offset.checked_add(field.bits)?;
+                (field.offset >= offset && ends <= end && field.bits < place.bits).then_some(())?;
+                let shift = end - ends;
+                (bits & !(Value::ones(field.bits) << shift) == 0).then_some(())?;
+                let at = place.offset + field.offset - offset;
+                let known = context.field(place.base, at, field.bits)?;
+                (known == (protocol, index)).then_some(())?;
+                let payload = Payload {
+                    offset: at,
+                    bits: field.bits,
+                    field: Some(known),
+                    ..*place
+                };
+                Some((payload, shift))
+            })
     }
 
     /// The same of an option's field.
@@ -99,12 +127,14 @@ impl Reader<'_, '_> {
                 Some((field, _)) => self.resolved_field(field),
                 None => {
                     let left = self.resolve(*left);
-                    typed_operation(Operator::And, left, *mask)
+                    let mask = self.resolve(*mask);
+                    typed_operation(Operator::And, left, mask)
                 }
             },
             Expr::Binary(operator, left, right) => {
                 let left = self.resolve(*left);
-                typed_operation(operator, left, *right)
+                let right = self.resolve(*right);
+                typed_operation(operator, left, right)
             }
             Expr::Map(key, map) => {
                 let (Expr::Concat(parts), Expr::Reference(name)) = (*key, *map) else {
@@ -243,6 +273,8 @@ pub(super) fn typed_operation(operator: Operator, left: Expr, right: Expr) -> Ex
         Expr::Value(value) => {
             let data_type = match operator {
                 Operator::LeftShift | Operator::RightShift => DataType::INTEGER,
+                // Of a longer number than what was loaded there are no names, nor of one whose bits were moved.
+                _ if is_longer(&value, left.data_type()) || is_moved(&left) => types::RAW,
                 _ => written_type(&left),
             };
             Expr::Value(Value { data_type, ..value })
@@ -250,6 +282,28 @@ pub(super) fn typed_operation(operator: Operator, left: Expr, right: Expr) -> Ex
         right => right,
     };
     Expr::Binary(operator, Box::new(left), Box::new(right))
+}
+
+/// Whether a number is longer than values of this type are.
+fn is_longer(value: &Value, data_type: DataType) -> bool {
+    let bits = types::info(data_type).map_or(0, |info| info.bits);
+    bits > 0 && value.bits > bits.next_multiple_of(8)
+}
+
+/// Whether bits of a value were moved that is written otherwise than a number.
+fn is_moved(expr: &Expr) -> bool {
+    match expr {
+        Expr::Binary(Operator::LeftShift | Operator::RightShift, left, _) => {
+            let data_type = left.data_type();
+            let is_number = matches!(
+                data_type,
+                DataType::MARK | DataType::INTEGER | DataType::VALUE | DataType::INET_SERVICE
+            );
+            !is_number && data_type != types::RAW
+        }
+        Expr::Binary(_, left, _) => is_moved(left),
+        _ => false,
+    }
 }
 
 /// The same of all operations in one.

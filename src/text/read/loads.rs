@@ -11,16 +11,48 @@ use crate::text::headers;
 use crate::text::keys;
 use crate::text::syntax::{Expr, Operator, OptionField, Payload, Statement, Value};
 use crate::text::tunnels::Tunnel;
+use crate::text::types;
 
 impl Reader<'_, '_> {
     pub(super) fn meta(&mut self, meta: &expr::Meta) -> Option<()> {
         let asked = Expr::Meta(meta.key?);
         let data_type = keys::of(&asked)?.data_type;
         if let Some(sreg) = meta.sreg {
+            self.check_mark(sreg, data_type)?;
             let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
             return self.push(Statement::Set(asked, to));
         }
         self.load(meta.dreg?, asked)
+    }
+
+    /// Whether what goes into a mark stands in the order there that it has when this is said in words: numbers of no type
+    /// of their own in that of the packet, all others in the machine's.
+    fn check_mark(&self, register: Register, data_type: DataType) -> Option<()> {
+        let loaded = self.registers.get(register)?;
+        let Kept::Expr(expr) = &loaded.expr else {
+            return Some(());
+        };
+        if data_type != DataType::MARK || loaded.length == 1 || matches!(expr, Expr::Map(..)) {
+            return Some(());
+        }
+        let is_number = matches!(
+            self.completed_type(expr),
+            DataType::INTEGER | DataType::VALUE | types::RAW
+        );
+        let order = match is_number && expr.bits() == 32 {
+            true => order_of(expr),
+            false => ByteOrder::Host,
+        };
+        (loaded.order == order).then_some(())
+    }
+
+    /// The type that something has when its field is found.
+    fn completed_type(&self, expr: &Expr) -> DataType {
+        match expr {
+            Expr::Payload(place) => Expr::Payload(self.completed(*place)).data_type(),
+            Expr::Binary(_, left, _) => self.completed_type(left),
+            other => other.data_type(),
+        }
     }
 
     pub(super) fn payload(&mut self, payload: &expr::Payload) -> Option<()> {
@@ -55,17 +87,10 @@ impl Reader<'_, '_> {
         let loaded = self.registers.get(sreg)?.clone();
         // A part of a byte is changed by reading, masking and writing.
         if let Kept::Expr(Expr::Binary(..)) = &loaded.expr
-            && let Some((field, number)) = self.bits_set(&place, &loaded)
+            && let Some((field, to)) = self.bits_set(&place, &loaded)
         {
-            let target = Expr::Payload(field);
-            let data_type = target.data_type();
-            let value = Value {
-                data_type,
-                bits: field.bits,
-                number,
-            };
             self.take_for(&field);
-            return self.push(Statement::Set(target, Expr::Value(value)));
+            return self.push(Statement::Set(Expr::Payload(field), to));
         }
         let place = match self.context.is_outside(place.base, place.offset) {
             true => place,
@@ -78,11 +103,12 @@ impl Reader<'_, '_> {
     }
 
     /// The field, and its new value, of which the bytes around it are written as they were read.
-    pub(super) fn bits_set(&self, place: &Payload, loaded: &Loaded) -> Option<(Payload, u128)> {
+    fn bits_set(&self, place: &Payload, loaded: &Loaded) -> Option<(Payload, Expr)> {
         let Kept::Expr(expr) = &loaded.expr else {
             return None;
         };
-        let (mut kept, mut set, mut at) = (Value::ones(place.bits), 0, expr);
+        let ones = Value::ones(place.bits);
+        let (mut kept, mut set, mut turned, mut at) = (ones, 0, 0, expr);
         loop {
             match at {
                 Expr::Binary(operator, left, right) => {
@@ -92,6 +118,7 @@ impl Reader<'_, '_> {
                     match operator {
                         Operator::And => kept &= mask.number,
                         Operator::Or => set |= mask.number,
+                        Operator::Xor => turned |= mask.number,
                         _ => return None,
                     }
                     at = left;
@@ -100,9 +127,32 @@ impl Reader<'_, '_> {
                 _ => return None,
             }
         }
-        let mask = (!kept & Value::ones(place.bits)) | set;
-        let (field, shift) = self.trimmed(place, mask)?;
-        Some((field, set >> shift))
+        let of_field = |field: &Payload, number| Value {
+            data_type: Expr::Payload(*field).data_type(),
+            bits: field.bits,
+            number,
+        };
+        if turned == 0
+            && let Some((field, shift)) = self.trimmed(place, (!kept & ones) | set)
+        {
+            return Some((field, Expr::Value(of_field(&field, set >> shift))));
+        }
+        // What the field was with other bits.
+        let (field, shift) = self.around(place, (!kept & ones) | set | turned)?;
+        let within = Value::ones(field.bits);
+        let mut to = Expr::Payload(field);
+        for (operator, number, usual) in [
+            (Operator::And, kept, within),
+            (Operator::Xor, turned, 0),
+            (Operator::Or, set, 0),
+        ] {
+            let number = number >> shift & within;
+            if number != usual {
+                let value = Expr::Value(of_field(&field, number));
+                to = Expr::Binary(operator, Box::new(to), Box::new(value));
+            }
+        }
+        Some((field, to))
     }
 
     pub(super) fn exthdr(&mut self, exthdr: &expr::Exthdr) -> Option<()> {
@@ -146,6 +196,7 @@ impl Reader<'_, '_> {
         if let Some(sreg) = ct.sreg {
             let target = Expr::Ct(key, ct.direction, None);
             let data_type = keys::of(&target)?.data_type;
+            self.check_mark(sreg, data_type)?;
             let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
             return self.push(Statement::Set(target, to));
         }
@@ -186,15 +237,26 @@ impl Reader<'_, '_> {
     }
 
     pub(super) fn bitwise(&mut self, bitwise: &expr::Bitwise<'_>) -> Option<()> {
-        let loaded = self.registers.get(bitwise.sreg?)?.clone();
-        let Kept::Expr(mut expr) = loaded.expr else {
+        let Loaded {
+            expr: Kept::Expr(mut expr),
+            length,
+            order,
+        } = self.registers.get(bitwise.sreg?)?.clone()
+        else {
             return None;
         };
-        let order = loaded.order;
-        let bits = loaded.length as u32 * 8; // of a register
+        // Where more bytes are worked on than were loaded, those are zeros: the number is longer.
+        let all = bitwise.len.unwrap_or_default() as usize;
+        let is_longer = (length..=16).contains(&all) && all > length;
+        let is_number = order == ByteOrder::Host || length == 1;
+        let (length, order) = match is_longer && is_number {
+            true => (all, ByteOrder::Host),
+            false => (length, order),
+        };
+        let bits = length as u32 * 8; // of a register
         let constant = |data: &Option<Data<'_>>| match data {
-            Some(Data::Value(bytes)) if bytes.len() <= loaded.length.next_multiple_of(4) => {
-                let bytes = bytes.get(..loaded.length).unwrap_or(bytes);
+            Some(Data::Value(bytes)) if bytes.len() <= length.next_multiple_of(4) => {
+                let bytes = bytes.get(..length).unwrap_or(bytes);
                 value(bytes, order, DataType::INTEGER).map(|value| Value { bits, ..value })
             }
             _ => None,
@@ -236,13 +298,37 @@ impl Reader<'_, '_> {
                 };
                 expr = binary(operator, expr, count.into());
             }
-            _ => return None,
+            operation => {
+                let operator = match operation {
+                    BitwiseOp::AND => Operator::And,
+                    BitwiseOp::OR => Operator::Or,
+                    BitwiseOp::XOR => Operator::Xor,
+                    _ => return None,
+                };
+                let other = self.registers.get(bitwise.sreg2?)?;
+                let Kept::Expr(right) = other.expr.clone() else {
+                    return None;
+                };
+                // Of one byte there is no order.
+                let fits = other.order == order || other.length == 1 || length == 1;
+                fits.then_some(())?;
+                expr = Expr::Binary(operator, Box::new(expr), Box::new(right));
+            }
         }
         let loaded = Loaded {
             expr: Kept::Expr(expr),
-            length: loaded.length,
+            length,
             order,
         };
         self.registers.put(bitwise.dreg?, loaded)
+    }
+}
+
+/// The order of the bytes of what is loaded; numbers are shifted as the machine has them.
+fn order_of(expr: &Expr) -> ByteOrder {
+    match expr {
+        Expr::Binary(Operator::LeftShift | Operator::RightShift, ..) => ByteOrder::Host,
+        Expr::Binary(_, left, _) => order_of(left),
+        other => other.order(),
     }
 }

@@ -120,7 +120,7 @@ impl Reader<'_, '_> {
         let view = self.set(&name)?.set();
         let flags = view.flags().unwrap_or_default();
         let (length, size) = (view.key_length()? as usize, set::size(&view));
-        let data_type = view.data_type();
+        let (key_type, data_type) = (view.key_type(), view.data_type());
         let mut statements = Vec::new();
         if let Some(nested) = &dynset.expr {
             statements.push(stateful_statement(&nested.decode().ok()?)?);
@@ -136,8 +136,12 @@ impl Reader<'_, '_> {
             timeout: dynset.timeout.map(|time| time.0).filter(|time| *time > 0),
             ..Element::new(None)
         };
-        let key = self.key(dynset.sreg_key?, length)?;
-        element.key = Some(self.resolve_key(key).0);
+        let register = dynset.sreg_key?;
+        element.key = Some(match self.key(register, length) {
+            Some(key) => self.resolve_key(key).0,
+            // A constant.
+            None => self.typed(register, key_type.filter(|key| fields(*key).len() == 1)?)?,
+        });
         if let Some(register) = dynset.sreg_data {
             element.data = Some(self.data_of(register, data_type?, &name)?);
         }

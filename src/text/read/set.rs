@@ -265,10 +265,12 @@ impl<'s> SetReader<'s> {
                 .push(stateful_statement(&nested.ok()?.decode().ok()?)?);
         }
         let milliseconds = |time: std::time::Duration| u64::try_from(time.as_millis()).ok();
+        // 0 is never, which is said where the set has another one.
+        let of_set = self.view.timeout().is_some_and(|time| !time.is_zero());
         read.timeout = element
             .timeout()
             .and_then(milliseconds)
-            .filter(|time| *time > 0);
+            .filter(|time| *time > 0 || of_set);
         read.expires = element
             .expiration()
             .and_then(milliseconds)

@@ -19,6 +19,13 @@ pub(super) const DAY: DataType = DataType(45);
 /// Bytes of a packet that are no field's: a number that is written in hexadecimal digits. No type of nft's.
 pub(super) const RAW: DataType = DataType(u32::MAX);
 
+/// The subtype of an option of MPTCP, which nft 1.1 has names for and lists of versions before as a number. No type of this
+/// crate's own.
+pub(super) const MPTCP_SUBTYPE: DataType = DataType(u32::MAX - 1);
+
+/// An address in an option of IP, which nft lists of versions before 1.1 as a number. No type either.
+pub(super) const OPTION_ADDRESS: DataType = DataType(u32::MAX - 2);
+
 /// What the values of a type are made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Base {

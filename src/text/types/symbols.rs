@@ -1,7 +1,7 @@
 //! Names that values have. Sources: the headers of the kernel that define the numbers, the registries of IANA for
 //! protocols and code points, `nft describe` of nftables 1.0.6 for how each is called.
 
-use super::{CT_EVENT, DAY};
+use super::{CT_EVENT, DAY, MPTCP_SUBTYPE};
 use crate::nft::DataType;
 
 /// The names of a type's values.
@@ -85,6 +85,18 @@ pub(in crate::text) const fn symbols(data_type: DataType) -> &'static [(&'static
             ("reset", 7),
             ("sync", 8),
             ("syncack", 9),
+        ],
+        // RFC 8684, section 8.
+        MPTCP_SUBTYPE => &[
+            ("mp-capable", 0),
+            ("mp-join", 1),
+            ("dss", 2),
+            ("add-addr", 3),
+            ("remove-addr", 4),
+            ("mp-prio", 5),
+            ("mp-fail", 6),
+            ("mp-fastclose", 7),
+            ("mp-tcprst", 8),
         ],
         DataType::MH_TYPE => &[
             ("binding-refresh-request", 0),

@@ -52,6 +52,9 @@ const KNOWN: [&str; 35] = [
     ">>",
 ];
 
+/// What nft writes for a timeout that never comes: the most milliseconds that it counts, in whole seconds.
+const NEVER: u64 = u64::MAX / 1000;
+
 pub(super) const VERSIONS: [&str; 2] = ["ip", "ip6"];
 
 pub(super) fn operator(sign: &str) -> Option<Operator> {
@@ -283,6 +286,9 @@ impl Reader {
         let mut element = Element::new(value(fields.need("val")?)?);
         let seconds = |key| match fields.get(key) {
             None => Ok(None),
+            Some(node) if node.number::<u64>("a time").is_ok_and(|time| time == NEVER) => {
+                Ok(Some(0))
+            }
             Some(node) => milliseconds(node).map(Some),
         };
         element.timeout = seconds("timeout")?;

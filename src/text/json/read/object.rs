@@ -36,7 +36,7 @@ const CHAIN: [&str; 12] = [
 const RULE: [&str; 7] = [
     "family", "table", "chain", "expr", "handle", "index", "comment",
 ];
-const SET: [&str; 15] = [
+const SET: [&str; 16] = [
     "family",
     "table",
     "name",
@@ -48,6 +48,7 @@ const SET: [&str; 15] = [
     "timeout",
     "gc-interval",
     "size",
+    "count", // how many elements there are, as nft 1.1.7 writes it
     "auto-merge",
     "comment",
     "stmt",
@@ -381,7 +382,7 @@ fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Co
             element.statements.sort_by_key(order);
         }
         let mut data = elements.iter().filter_map(|element| element.data.as_ref());
-        declared.data_is_interval = data.any(is_interval);
+        declared.data_is_interval = data.any(Expr::is_interval);
         commands.push(Command {
             verb: Verb::Add,
             object: Object::Elements(Elements {
@@ -485,15 +486,6 @@ impl Reader {
             false => Ok(Declared::Types(types)),
             true => Err(Fault::new(node.place, "this list is empty")),
         }
-    }
-}
-
-/// Whether it has a range: nft's JSON does not say which maps lead to ranges.
-fn is_interval(data: &Expr) -> bool {
-    match data {
-        Expr::Range(..) | Expr::Prefix(..) => true,
-        Expr::Concat(parts) => parts.iter().any(is_interval),
-        _ => false,
     }
 }
 
