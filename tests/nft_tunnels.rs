@@ -18,8 +18,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use chainwright::netlink::{Attributes, Messages};
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
-    Bitwise, Cmp, CmpOp, Data, Decoded, Expression, Inner, InnerFlags, InnerType, Meta, MetaKey,
-    NestedExpression, Payload, PayloadBase, Register,
+    Bitwise, Cmp, CmpOp, Counter, Data, Decoded, Expression, Inner, InnerFlags, InnerType, Meta,
+    MetaKey, NestedExpression, Payload, PayloadBase, Register,
 };
 use chainwright::nft::live::Model;
 use chainwright::nft::{
@@ -623,49 +623,103 @@ fn inside<E: Expression>((inner_type, header, flags): (u32, u32, u32), what: &E)
     }
 }
 
-/// Places that fields have, with values that mean something there.
-const PLACES: &[(PayloadBase, u32, u32, &[u32])] = &[
-    (
-        PayloadBase::LINK,
-        12,
-        2,
-        &[0x800, 0x86dd, 0x806, 0x8100, 0x88a8],
-    ),
-    (PayloadBase::LINK, 14, 2, &[7]),
-    (PayloadBase::LINK, 16, 2, &[0x800, 0x86dd]),
-    (PayloadBase::NETWORK, 6, 1, &[6, 17, 58]),
-    (PayloadBase::NETWORK, 6, 2, &[1]),
-    (PayloadBase::NETWORK, 8, 1, &[64]),
-    (PayloadBase::NETWORK, 9, 1, &[1, 2, 6, 17, 47]),
-    (PayloadBase::NETWORK, 12, 4, &[0x0a00_0001]),
-    (PayloadBase::TRANSPORT, 0, 1, &[8, 128]),
-    (PayloadBase::TRANSPORT, 0, 2, &[53]),
-    (PayloadBase::TRANSPORT, 2, 2, &[53, 4789]),
-    (PayloadBase::TRANSPORT, 4, 2, &[7]),
-    (PayloadBase::TUNNEL, 0, 1, &[8]),
-    (PayloadBase::TUNNEL, 2, 2, &[0x800]),
-    (PayloadBase::TUNNEL, 4, 3, &[7]),
-];
+/// What a match is of, and with which value.
+#[derive(Clone, Copy)]
+enum Step {
+    Told(MetaKey, u32, u32),
+    At(PayloadBase, u32, u32, u32),
+}
 
+/// What may be asked of a packet together, each behind what asks for it.
+const RECIPES: &[&[Step]] = {
+    use PayloadBase as Base;
+    use Step::{At, Told};
+    const IP: Step = Told(MetaKey::PROTOCOL, 2, 0x800);
+    const IP6: Step = Told(MetaKey::PROTOCOL, 2, 0x86dd);
+    const TYPE_IP: Step = At(Base::LINK, 12, 2, 0x800);
+    const TYPE_IP6: Step = At(Base::LINK, 12, 2, 0x86dd);
+    const TYPE_TAG: Step = At(Base::LINK, 12, 2, 0x8100);
+    const TAG: Step = At(Base::LINK, 14, 2, 7);
+    const ICMP: Step = Told(MetaKey::L4PROTO, 1, 1);
+    const ECHO: Step = At(Base::TRANSPORT, 0, 1, 8);
+    const SOURCE: Step = At(Base::NETWORK, 12, 4, 0x0a00_0001);
+    const PORT: Step = At(Base::TRANSPORT, 2, 2, 53);
+    &[
+        &[IP, SOURCE],
+        &[IP, At(Base::NETWORK, 8, 1, 64), At(Base::NETWORK, 9, 1, 6)],
+        &[IP, At(Base::NETWORK, 9, 1, 47), PORT],
+        &[IP6, At(Base::NETWORK, 6, 1, 17), PORT],
+        &[
+            IP6,
+            At(Base::NETWORK, 6, 2, 1),
+            Told(MetaKey::L4PROTO, 1, 6),
+            PORT,
+        ],
+        &[TYPE_IP, SOURCE],
+        &[TYPE_IP6, At(Base::NETWORK, 7, 1, 64)],
+        &[At(Base::LINK, 12, 2, 0x806), At(Base::NETWORK, 6, 2, 1)],
+        &[
+            Told(MetaKey::PROTOCOL, 2, 0x806),
+            At(Base::NETWORK, 6, 2, 1),
+        ],
+        &[TYPE_TAG, TAG],
+        &[At(Base::LINK, 12, 2, 0x88a8), TAG],
+        &[TYPE_TAG, TAG, At(Base::LINK, 16, 2, 0x800), SOURCE],
+        &[TYPE_TAG, At(Base::LINK, 16, 2, 0x800), TAG],
+        &[Told(MetaKey::L4PROTO, 1, 6), PORT],
+        &[
+            Told(MetaKey::L4PROTO, 1, 17),
+            At(Base::TRANSPORT, 0, 2, 53),
+            PORT,
+        ],
+        &[Told(MetaKey::L4PROTO, 1, 17), At(Base::TRANSPORT, 4, 2, 7)],
+        &[Told(MetaKey::L4PROTO, 1, 47), PORT],
+        &[PORT],
+        &[TYPE_IP, ICMP, ECHO, At(Base::TRANSPORT, 4, 2, 7)],
+        &[TYPE_IP, ICMP, At(Base::TRANSPORT, 4, 2, 7)],
+        &[IP, ICMP, ECHO],
+        &[TYPE_IP, SOURCE, ICMP, ECHO],
+        &[IP, SOURCE, ICMP, ECHO],
+        &[
+            TYPE_IP6,
+            Told(MetaKey::L4PROTO, 1, 58),
+            At(Base::TRANSPORT, 0, 1, 128),
+        ],
+        &[
+            TYPE_IP,
+            Told(MetaKey::L4PROTO, 1, 2),
+            At(Base::TRANSPORT, 0, 1, 17),
+        ],
+        &[
+            IP,
+            Told(MetaKey::L4PROTO, 1, 2),
+            At(Base::TRANSPORT, 0, 1, 17),
+        ],
+        &[At(Base::TUNNEL, 4, 3, 7)],
+        &[At(Base::TUNNEL, 0, 1, 8)],
+        &[At(Base::TUNNEL, 2, 2, 0x800)],
+    ]
+};
+
+/// A value in so many bytes.
 fn bytes(number: u32, length: u32) -> Vec<u8> {
     number.to_be_bytes()[4 - length as usize..].to_vec()
 }
 
-/// A match of what is known of the packet.
-fn told(random: &mut Random) -> (Meta, Vec<u8>) {
-    match random.below(2) {
-        0 => {
-            let number = random.pick(&[0x800, 0x86dd, 0x806]);
-            (
-                Meta::load(MetaKey::PROTOCOL, Register::R1),
-                bytes(number, 2),
-            )
-        }
-        _ => {
-            let number = random.pick(&[1, 2, 6, 17, 17, 47, 47, 58]);
-            (Meta::load(MetaKey::L4PROTO, Register::R1), bytes(number, 1))
-        }
+/// Some recipes one behind the other, here and there without a step, or with one from elsewhere.
+fn steps(random: &mut Random) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        steps.extend_from_slice(random.pick(RECIPES));
     }
+    if random.once_in(4) {
+        steps.remove(random.below(steps.len()));
+    }
+    if random.once_in(4) {
+        let other = random.pick(RECIPES);
+        steps.insert(random.below(steps.len() + 1), random.pick(other));
+    }
+    steps
 }
 
 /// A rule of matches that may say something together.
@@ -673,44 +727,42 @@ fn random_rule(random: &mut Random, family: Family) -> Rule<'static> {
     let mut rule = Rule::new(family, "t", "c");
     let tunnel = random.pick(&TUNNELS);
     // What carries it, mostly.
-    if !random.once_in(5) {
+    if !random.once_in(12) {
         let number = if tunnel.0 > 2 { 47 } else { 17 };
         rule = rule
             .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
             .with(&Cmp::eq(Register::R1, &[number]));
     }
-    for _ in 0..1 + random.below(5) {
-        let tunnel = match random.once_in(12) {
+    for step in steps(random) {
+        let tunnel = match random.once_in(30) {
             true => random.pick(&TUNNELS),
             false => tunnel,
         };
-        let is_inside = !random.once_in(6);
-        let operation = match random.once_in(8) {
+        let operation = match random.once_in(15) {
             true => CmpOp::NEQ,
             false => CmpOp::EQ,
         };
-        let value = if random.once_in(3) {
-            let (meta, value) = told(random);
-            rule = match is_inside {
-                true => rule.with(&inside(tunnel, &meta)),
-                false => rule.with(&meta),
-            };
-            value
-        } else {
-            let &(base, offset, length, values) = random.of(PLACES);
-            let load = Payload::load(base, offset, length, Register::R1);
-            rule = match is_inside || base == PayloadBase::TUNNEL {
-                true => rule.with(&inside(tunnel, &load)),
-                false => rule.with(&load),
-            };
-            if (base, offset) == (PayloadBase::LINK, 14) {
-                rule = rule.with(&Bitwise::mask_xor(Register::R1, &[0x0f, 0xff], &[0, 0]));
+        let value = match step {
+            Step::Told(key, length, number) => {
+                rule = rule.with(&inside(tunnel, &Meta::load(key, Register::R1)));
+                bytes(number, length)
             }
-            bytes(random.pick(values), length)
+            Step::At(base, offset, length, number) => {
+                let load = Payload::load(base, offset, length, Register::R1);
+                rule = match base == PayloadBase::TRANSPORT && random.once_in(8) {
+                    true => rule.with(&load),
+                    false => rule.with(&inside(tunnel, &load)),
+                };
+                if (base, offset) == (PayloadBase::LINK, 14) {
+                    let tag = Bitwise::mask_xor(Register::R1, &[0x0f, 0xff], &[0, 0]);
+                    rule = rule.with(&tag);
+                }
+                bytes(number, length)
+            }
         };
         rule = rule.with(&Cmp::new(Register::R1, operation, &value));
-        if random.once_in(9) {
-            rule = rule.with(&chainwright::nft::expr::Counter::new(0, 0));
+        if random.once_in(20) {
+            rule = rule.with(&Counter::new(0, 0));
         }
     }
     rule

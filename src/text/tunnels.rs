@@ -118,7 +118,7 @@ impl Tunnel {
     }
 
     /// The protocols whose fields can be asked for inside of it, its own first where that has fields there.
-    pub(super) fn protocols(&'static self) -> impl Iterator<Item = &'static Protocol> {
+    pub(super) fn protocols(&self) -> impl Iterator<Item = &'static Protocol> + use<'_> {
         let is_inside = |protocol: &&'static Protocol| match protocol.name {
             "ether" | "vlan" | "arp" => self.has_frames,
             "gre" => false,

@@ -266,7 +266,7 @@ impl Reader<'_, '_> {
             self.learn(&left, &value);
         }
         if matches!((&right, relation), (Expr::Set(_), Relation::Implicit)) {
-            self.context.learn_several(&left);
+            self.learn_several(&left);
         }
         if let (Expr::Set(_), Relation::Implicit) = (&right, relation) {
             self.context.learn_several(&left);

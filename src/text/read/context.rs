@@ -51,6 +51,12 @@ pub(super) struct Context {
     pub(super) tunnel: Option<&'static Tunnel>,
     /// Whether the transport layer's protocol was told to be one of several.
     pub(super) may_be_several: bool,
+    /// Whether a layer was told to be of two protocols.
+    pub(super) is_contradictory: bool,
+    /// Whether the network and the transport layer were told of at all.
+    pub(super) was_told: [bool; 2],
+    /// Whether a match of the type of ICMP was read.
+    has_icmp_type: bool,
 }
 
 impl Context {
@@ -76,6 +82,9 @@ impl Context {
             is_of_frame: false,
             tunnel: None,
             may_be_several: false,
+            is_contradictory: false,
+            was_told: [false; 2],
+            has_icmp_type: false,
         }
     }
 
@@ -92,6 +101,9 @@ impl Context {
             is_of_frame: false,
             tunnel: None,
             may_be_several: false,
+            is_contradictory: false,
+            was_told: [false; 2],
+            has_icmp_type: false,
         }
     }
 
@@ -123,6 +135,8 @@ impl Context {
             ("icmpv6", "taddr") => {
                 self.icmp_types || told.is_some_and(|told| headers::WITH_TADDR.contains(&told))
             }
+            // Inside a tunnel nft has no words for a field of which it asks for the type of ICMP outside.
+            ("icmp" | "icmpv6", "id" | "sequence") => self.tunnel.is_none() || self.has_icmp_type,
             _ => true,
         };
         let find = |is: &dyn Fn(Option<u128>) -> bool| {
@@ -147,9 +161,22 @@ impl Context {
             }
             PayloadBase::NETWORK => Some((self.network?, offset)),
             PayloadBase::TRANSPORT => Some((self.transport.unwrap_or(&headers::TH), offset)),
-            PayloadBase::TUNNEL => Some((self.tunnel?.own, offset)),
+            PayloadBase::TUNNEL => {
+                let own = self.tunnel?.own;
+                (own.base == PayloadBase::TUNNEL).then_some((own, offset))
+            }
             _ => None,
         }
+    }
+
+    /// Whether there are words for the fields of a protocol: inside a tunnel there are none for those of another one.
+    fn has_words(&self, protocol: &Protocol) -> bool {
+        let is_inside = |tunnel: &Tunnel| tunnel.protocols().any(|known| known == protocol);
+        self.tunnel.is_none_or(is_inside)
+    }
+
+    fn above_ip(&self, number: u128) -> Option<&'static Protocol> {
+        headers::above_ip(number).filter(|above| self.has_words(above))
     }
 
     /// The match that told of a layer, by its place among the statements.
@@ -197,12 +224,13 @@ impl Context {
                 Layer::Network
             }
             Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL) => {
-                self.network = headers::above_ethernet(number)
-                    .filter(|protocol| protocol.base == PayloadBase::NETWORK);
+                self.network = headers::above_ethernet(number).filter(|protocol| {
+                    protocol.base == PayloadBase::NETWORK && self.has_words(protocol)
+                });
                 Layer::Network
             }
             Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
-                self.transport = headers::above_ip(number);
+                self.transport = self.above_ip(number);
                 Layer::Transport
             }
             Expr::Payload(Payload {
@@ -212,6 +240,7 @@ impl Context {
             }) => {
                 let field = &protocol.fields[*field];
                 if protocol.base == PayloadBase::TRANSPORT && field.name == "type" {
+                    self.has_icmp_type = true;
                     self.icmp_type = Some((Some(statement), number));
                 }
                 if protocol.key != Some(field.name) {
@@ -233,7 +262,7 @@ impl Context {
                         }
                     },
                     PayloadBase::NETWORK => {
-                        self.transport = headers::above_ip(number);
+                        self.transport = self.above_ip(number);
                         Layer::Transport
                     }
                     _ => return,
@@ -247,21 +276,24 @@ impl Context {
 
     /// Takes in that what is looked at is one of several values.
     pub(super) fn learn_several(&mut self, left: &Expr) {
-        let is_protocol = match left {
-            Expr::Meta(key) => *key == MetaKey::L4PROTO,
+        match left {
+            Expr::Meta(MetaKey::L4PROTO) => self.may_be_several = true,
             Expr::Payload(Payload {
-                base: PayloadBase::NETWORK,
                 field: Some((protocol, field)),
-                tunnel: None,
                 ..
-            }) => protocol.key == Some(protocol.fields[*field].name),
-            _ => false,
-        };
-        self.may_be_several |= is_protocol;
-        self.icmp_types |= matches!(left, Expr::Payload(Payload {
-            field: Some((protocol, field)),
-            ..
-        }) if protocol.base == PayloadBase::TRANSPORT && protocol.fields[*field].name == "type");
+            }) => {
+                let name = protocol.fields[*field].name;
+                match protocol.base {
+                    PayloadBase::NETWORK => self.may_be_several |= protocol.key == Some(name),
+                    PayloadBase::TRANSPORT if name == "type" => {
+                        self.icmp_types = true;
+                        self.has_icmp_type = true;
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
     }
 
     /// Takes away what only told that packets have the layer of this field.
@@ -332,6 +364,11 @@ impl Context {
     /// What told of the transport layer's protocol stays, whatever comes.
     pub(super) const fn keep_transport(&mut self) {
         self.told[Layer::Transport as usize] = None;
+    }
+
+    /// The same of the network layer's.
+    pub(super) const fn keep_network(&mut self) {
+        self.told[Layer::Network as usize] = None;
     }
 
     /// Takes away what only told that packets have this protocol.

@@ -57,8 +57,22 @@ impl Reader<'_, '_> {
     /// Takes in what a match says, which is the next statement.
     pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
         let number = self.statements.len();
-        self.changed_context_in(left.tunnel())
-            .learn(left, right, number);
+        let context = self.changed_context_in(left.tunnel());
+        let before = [context.network, context.transport];
+        context.learn(left, right, number);
+        let now = [context.network, context.transport];
+        for (index, layer) in [Layer::Network, Layer::Transport].into_iter().enumerate() {
+            if context.told(layer) == Some(number) {
+                let is_same = now[index].is_some() && before[index] == now[index];
+                context.is_contradictory |= context.was_told[index] && !is_same;
+                context.was_told[index] = true;
+            }
+        }
+    }
+
+    /// Takes in that what is looked at is one of several values.
+    pub(super) fn learn_several(&mut self, left: &Expr) {
+        self.changed_context_in(left.tunnel()).learn_several(left);
     }
 
     /// What was told stays: something was done with the packets that it let through.
@@ -116,7 +130,7 @@ impl Context {
         protocol: &Protocol,
         statements: &mut [Option<Statement>],
     ) {
-        let Some(told) = self.told(layer) else {
+        let Some(told) = self.told(layer).filter(|_| !self.is_contradictory) else {
             return;
         };
         let by = statements.get(told).and_then(Option::as_ref);
@@ -126,6 +140,10 @@ impl Context {
             Layer::Transport => protocol.name != "th" && is_inside(by),
         };
         if !is_added {
+            // It says more than a field of the layer asks for.
+            if layer == Layer::Network {
+                self.keep_network();
+            }
             return;
         }
         // A field of ICMP asks for its version of IP too, in front of the protocol.
