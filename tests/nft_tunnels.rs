@@ -828,7 +828,7 @@ fn asked(rule: &RuleRef<'_>) -> Vec<BTreeSet<String>> {
 fn words_of_any_instructions_ask_the_same() {
     let mut random = Random::new();
     let count = common::from_env("RULES", 6_000);
-    let (mut spoken, mut inside_spoken) = (0, 0);
+    let (mut spoken, mut inside_spoken, mut wrong) = (0, 0, Vec::new());
     for family in [Family::IP, Family::INET, Family::NETDEV, Family::BRIDGE] {
         let kernel = sandbox();
         let mut nft = connect(&kernel);
@@ -843,27 +843,40 @@ fn words_of_any_instructions_ask_the_same() {
         let table = now.tables().next().expect("one");
         let chain = table.chains().next().expect("one");
         let options = Options::default();
+        let name = family.name().expect("a name");
         let (mut texts, mut first) = (String::new(), Vec::new());
         for each in chain.rules() {
-            if let Some(words) = rule(&table, &each, &options) {
-                let name = family.name().expect("a name");
-                texts += &format!("add rule {name} t d {words}\n");
-                inside_spoken += usize::from(each.to_string().contains("inner"));
-                first.push((words, asked(&each)));
+            let Some(words) = rule(&table, &each, &options) else {
+                continue;
+            };
+            // One that holds nothing.
+            if words.is_empty() {
+                continue;
+            }
+            spoken += 1;
+            inside_spoken += usize::from(each.to_string().contains("inner"));
+            let text = format!("add rule {name} t d {words}\n");
+            match of_text(&now, &text) {
+                Ok(_) => {
+                    texts += &text;
+                    first.push((words, asked(&each)));
+                }
+                Err(error) => wrong.push(error),
             }
         }
-        spoken += first.len();
-        let name = family.name().expect("a name");
-        apply(&mut nft, &format!("add chain {name} t d\n{texts}"))
-            .unwrap_or_else(|error| panic!("{error}"));
+        let all = format!("add chain {name} t d\n{texts}");
+        apply(&mut nft, &all).unwrap_or_else(|error| panic!("{error}"));
         let now = nft.snapshot(Scope::all()).expect("a ruleset");
         let chain = now.chain(family, "t", "d").expect("it is there");
         let mut again = chain.rules();
-        for (words, first) in &first {
-            let again = again.next().expect("as many");
-            assert_eq!(*first, asked(&again), "{words}");
+        for (words, first) in first {
+            let again = asked(&again.next().expect("as many"));
+            if first != again {
+                wrong.push(format!("{words}\n  {first:?}\n  {again:?}"));
+            }
         }
     }
     println!("{spoken} of {count} have words, {inside_spoken} of them about what is inside");
-    assert!(inside_spoken > count / 20, "{inside_spoken} of {count}");
+    nothing_else("made otherwise", &wrong);
+    assert!(inside_spoken > count / 8, "{inside_spoken} of {count}");
 }

@@ -294,10 +294,12 @@ impl Protocols {
                 };
             }
             // Packets of the inet family have one by their hook.
-            Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL)
-                if self.family != Family::INET =>
-            {
+            Expr::Meta(MetaKey::PROTOCOL) if self.family != Family::INET => self.learn_type(number),
+            // It says nothing about the type of the frame, which may have tags.
+            Expr::Inside(_, MetaKey::PROTOCOL) => {
+                let was_by_type = self.by_type;
                 self.learn_type(number);
+                self.by_type = was_by_type;
             }
             Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
                 self.learn_transport(number);

@@ -51,8 +51,10 @@ pub(super) struct Context {
     pub(super) tunnel: Option<&'static Tunnel>,
     /// Whether the transport layer's protocol was told to be one of several.
     pub(super) may_be_several: bool,
-    /// Whether a layer was told to be of two protocols.
-    pub(super) is_contradictory: bool,
+    /// Whether the network or the transport layer was told of twice, so that what is taken away might have said more.
+    pub(super) is_told_twice: bool,
+    /// Whether the network layer was told of by the type of the frame.
+    pub(super) is_by_type: bool,
     /// Whether the network and the transport layer were told of at all.
     pub(super) was_told: [bool; 2],
     /// Whether a match of the type of ICMP was read.
@@ -82,7 +84,8 @@ impl Context {
             is_of_frame: false,
             tunnel: None,
             may_be_several: false,
-            is_contradictory: false,
+            is_told_twice: false,
+            is_by_type: false,
             was_told: [false; 2],
             has_icmp_type: false,
         }
@@ -101,7 +104,8 @@ impl Context {
             is_of_frame: false,
             tunnel: None,
             may_be_several: false,
-            is_contradictory: false,
+            is_told_twice: false,
+            is_by_type: false,
             was_told: [false; 2],
             has_icmp_type: false,
         }
@@ -184,6 +188,14 @@ impl Context {
         self.told[layer as usize]
     }
 
+    /// Whether a tag was told of twice.
+    pub(super) fn has_same_tags(&self) -> bool {
+        self.link
+            .iter()
+            .enumerate()
+            .any(|(index, one)| self.link[..index].iter().any(|other| other.1 == one.1))
+    }
+
     /// Whether frames are known to have a tag.
     pub(super) fn has_tags(&self) -> bool {
         self.link
@@ -258,6 +270,7 @@ impl Context {
                         }
                         above => {
                             self.network = above;
+                            self.is_by_type = protocol.name == "ether";
                             Layer::Network
                         }
                     },

@@ -58,16 +58,15 @@ impl Reader<'_, '_> {
     pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
         let number = self.statements.len();
         let context = self.changed_context_in(left.tunnel());
-        let before = [context.network, context.transport];
         context.learn(left, right, number);
-        let now = [context.network, context.transport];
         for (index, layer) in [Layer::Network, Layer::Transport].into_iter().enumerate() {
             if context.told(layer) == Some(number) {
-                let is_same = now[index].is_some() && before[index] == now[index];
-                context.is_contradictory |= context.was_told[index] && !is_same;
+                context.is_told_twice |= context.was_told[index];
                 context.was_told[index] = true;
             }
         }
+        // What is behind one of two tags at one place is at another one when it is read back.
+        self.is_lost |= left.tunnel().is_some() && self.context_in(left.tunnel()).has_same_tags();
     }
 
     /// Takes in that what is looked at is one of several values.
@@ -130,12 +129,13 @@ impl Context {
         protocol: &Protocol,
         statements: &mut [Option<Statement>],
     ) {
-        let Some(told) = self.told(layer).filter(|_| !self.is_contradictory) else {
+        let Some(told) = self.told(layer).filter(|_| !self.is_told_twice) else {
             return;
         };
         let by = statements.get(told).and_then(Option::as_ref);
         let is_added = match layer {
-            Layer::Link => protocol.name == "vlan" && is_default_tag(by),
+            // A tag is asked for only where the frame is not known to be of another type.
+            Layer::Link => protocol.name == "vlan" && !self.is_by_type && is_default_tag(by),
             Layer::Network => self.adds_network(tunnel, by, protocol.name == "arp"),
             Layer::Transport => protocol.name != "th" && is_inside(by),
         };
@@ -155,13 +155,15 @@ impl Context {
         if version.is_some() && self.network != version {
             return;
         }
-        if let (Some(_), Some(network)) = (version, self.told(Layer::Network))
-            && network < told
-            && let by = statements.get(network).and_then(Option::as_ref)
-            && self.adds_network(tunnel, by, true)
-            && (protocol.name != "igmp" || is_inside(by))
-        {
-            self.take(Layer::Network, statements);
+        if version.is_some() {
+            let by = self.told(Layer::Network).filter(|network| *network < told);
+            let by = by.and_then(|network| statements.get(network)?.as_ref());
+            let is_igmp = protocol.name == "igmp" && !is_inside(by);
+            match self.adds_network(tunnel, by, true) && !is_igmp {
+                true => self.take(Layer::Network, statements),
+                // It must come before this field when it is read back.
+                false => self.keep_network(),
+            }
         }
         self.take(layer, statements);
     }
