@@ -68,7 +68,9 @@ impl<W: Write> Printer<'_, W> {
                 right,
             } => {
                 match (left, right) {
-                    (Expr::Fib(flags, _), Expr::Value(_)) => self.fib(left, *flags, "oif")?,
+                    (Expr::Fib(flags, _), Expr::Value(_) | Expr::Symbol(_)) => {
+                        self.fib(left, *flags, "oif")?
+                    }
                     (left, _) => self.expr(left)?,
                 }
                 if *relation != Relation::Implicit {
