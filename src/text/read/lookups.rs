@@ -25,6 +25,7 @@ impl Reader<'_, '_> {
         let mut resolved = Vec::with_capacity(parts.len());
         let mut shifts = Vec::with_capacity(parts.len());
         for part in parts {
+            let part = masked_once(part);
             if let Expr::Binary(Operator::And, left, mask) = &part {
                 let shift = self.masked(left, mask).map_or(0, |(_, shift)| shift);
                 shifts.resize(resolved.len(), 0);
@@ -210,5 +211,21 @@ impl Reader<'_, '_> {
             _ => return None,
         };
         self.push(Statement::Object(words, object))
+    }
+}
+
+/// What is masked twice alike, as nft 1.1.7 does where a field is looked up for a statement, as masked once.
+fn masked_once(expr: Expr) -> Expr {
+    match expr {
+        Expr::Binary(Operator::And, left, mask)
+            if matches!(
+                (&*left, &*mask),
+                (Expr::Binary(Operator::And, _, first), Expr::Value(mask))
+                    if matches!(&**first, Expr::Value(first) if first.number == mask.number)
+            ) =>
+        {
+            *left
+        }
+        expr => expr,
     }
 }
