@@ -3,7 +3,7 @@
 use std::fmt::{self, Write as _};
 
 use super::constant::{self, Plain};
-use super::headers::{self, Protocol};
+use super::headers::{self, GRE, Protocol};
 use super::list::Options;
 use super::print::Printer;
 use super::read::rule::rule;
@@ -296,7 +296,8 @@ impl Headers {
                 .fold(0, |number, byte| number << 8 | u128::from(*byte));
             let above = match protocol.base {
                 PayloadBase::LINK => headers::above_ethernet(number),
-                PayloadBase::NETWORK => headers::above_ip(number),
+                // nft 1.0.6 knows none of GRE's fields, and they do not stand without a gap.
+                PayloadBase::NETWORK => headers::above_ip(number).filter(|above| **above != GRE),
                 _ => None,
             };
             match above.map(|above| above.base) {

@@ -379,6 +379,11 @@ impl Context {
         self.told[Layer::Transport as usize] = None;
     }
 
+    /// The same of the link layer's.
+    pub(super) const fn keep_link(&mut self) {
+        self.told[Layer::Link as usize] = None;
+    }
+
     /// The same of the network layer's.
     pub(super) const fn keep_network(&mut self) {
         self.told[Layer::Network as usize] = None;

@@ -160,12 +160,25 @@ impl Context {
             let by = by.and_then(|network| statements.get(network)?.as_ref());
             let is_igmp = protocol.name == "igmp" && !is_inside(by);
             match self.adds_network(tunnel, by, true) && !is_igmp {
-                true => self.take(Layer::Network, statements),
+                true => {
+                    self.keep_tag_of(by);
+                    self.take(Layer::Network, statements);
+                }
                 // It must come before this field when it is read back.
                 false => self.keep_network(),
             }
         }
+        if layer == Layer::Network {
+            self.keep_tag_of(statements.get(told).and_then(Option::as_ref));
+        }
         self.take(layer, statements);
+    }
+
+    /// A tag must be known before what is added again for what is behind it.
+    fn keep_tag_of(&mut self, by: Option<&Statement>) {
+        if !is_inside(by) && self.has_tags() {
+            self.keep_link();
+        }
     }
 
     /// Whether the match that told of the network layer is the one that nft adds: by the type of the frame where that is no more
