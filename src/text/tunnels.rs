@@ -18,6 +18,8 @@ pub(super) struct Tunnel {
     pub(super) own: &'static Protocol,
     /// What carries it.
     pub(super) below: &'static Protocol,
+    /// The port that it is sent to, by the registry of the IANA, if it is known by one.
+    pub(super) port: Option<u16>,
     /// Its number in the instruction.
     number: InnerType,
     /// The length of its header in bytes.
@@ -30,6 +32,7 @@ static TUNNELS: [Tunnel; 4] = [
     Tunnel {
         own: &VXLAN,
         below: &UDP,
+        port: Some(4789),
         number: InnerType::VXLAN,
         header: 8,
         has_frames: true,
@@ -37,6 +40,7 @@ static TUNNELS: [Tunnel; 4] = [
     Tunnel {
         own: &GENEVE,
         below: &UDP,
+        port: Some(6081),
         number: InnerType::GENEVE,
         header: 8,
         has_frames: true,
@@ -44,6 +48,7 @@ static TUNNELS: [Tunnel; 4] = [
     Tunnel {
         own: &GRE,
         below: &GRE,
+        port: None,
         number: InnerType(3),
         header: 4,
         has_frames: false,
@@ -51,6 +56,7 @@ static TUNNELS: [Tunnel; 4] = [
     Tunnel {
         own: &GRETAP,
         below: &GRE,
+        port: None,
         number: InnerType(4),
         header: 4,
         has_frames: true,

@@ -294,8 +294,13 @@ impl<'b, 'c> Body<'b, 'c> {
                 let (name, below) = (tunnel.name(), tunnel.below.name);
                 let message =
                     format!("{name} is carried by {below}, which the rule does not ask for");
-                Err(Fault::new(self.compiler.place, message)
-                    .with_hint(format!("say its port before, like {below} dport 4789")))
+                let fault = Fault::new(self.compiler.place, message);
+                Err(match tunnel.port {
+                    Some(port) => {
+                        fault.with_hint(format!("say its port before, like {below} dport {port}"))
+                    }
+                    None => fault,
+                })
             }
         }
     }

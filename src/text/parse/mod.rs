@@ -5,6 +5,7 @@ mod elements;
 pub(super) mod error;
 pub(super) mod expr;
 mod flowtable;
+mod inside;
 pub(super) mod known;
 mod lexer;
 pub(super) mod nat;

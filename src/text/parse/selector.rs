@@ -2,6 +2,7 @@
 
 use super::error::{Fault, shown};
 use super::expr::Side;
+use super::inside::is_inside;
 use super::known::{
     FIB_RESULTS, bits_of_field, ct_key, ct_names, extension, extensions, fib_of, field_names,
     field_of, meta_key, meta_names, needs_direction, option_of, presence, protocol, raw,
@@ -14,8 +15,8 @@ use crate::nft::expr::{
 };
 use crate::nft::{DataType, Family};
 use crate::text::headers::{self, Extension, Protocol};
-use crate::text::syntax::{Expr, Payload};
-use crate::text::tunnels::{self, Tunnel};
+use crate::text::syntax::Expr;
+use crate::text::tunnels;
 
 /// What an expression begins with.
 const WORDS: &[&str] = &[
@@ -50,16 +51,6 @@ const BARE: &[&str] = &[
     "day",
     "hour",
 ];
-
-/// What can stand behind the name of a tunnel.
-fn words_inside(tunnel: &'static Tunnel) -> impl Iterator<Item = &'static str> {
-    let others = tunnel.protocols().filter(|other| *other != tunnel.own);
-    field_names(tunnel.own).chain(others.map(|other| other.name))
-}
-
-fn is_inside(tunnel: &'static Tunnel, word: &str) -> bool {
-    words_inside(tunnel).any(|known| known == word)
-}
 
 /// The words that what is looked at begins with.
 pub(super) fn words() -> impl Iterator<Item = &'static str> {
@@ -160,42 +151,6 @@ impl Parser<'_> {
         }))
     }
 
-    /// A field of a tunnel's own header, or of the packet inside of it.
-    fn in_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<Expr, Fault> {
-        let word = match self.is_word() {
-            true => self.word().to_owned(),
-            false => String::new(),
-        };
-        let own = field_names(tunnel.own).position(|name| name == word);
-        if let Some(index) = own {
-            self.advance();
-            return Ok(Expr::Payload(match tunnel.own.base {
-                PayloadBase::TUNNEL => tunnel.field(tunnel.own, index),
-                _ => field_of(tunnel.own, index),
-            }));
-        }
-        // Its own fields need no other word before them.
-        let found = tunnel.protocol(&word).filter(|found| *found != tunnel.own);
-        let Some(protocol) = found else {
-            return Err(self.unknown(
-                &format!("nothing that {} has", tunnel.name()),
-                words_inside(tunnel),
-            ));
-        };
-        let start = self.current.place;
-        self.advance();
-        match self.field(protocol)? {
-            Expr::Payload(payload) => Ok(Expr::Payload(Payload {
-                tunnel: Some(tunnel),
-                ..payload
-            })),
-            _ => {
-                let message = "options and chunks inside a tunnel cannot be looked at";
-                Err(Fault::new(self.since(start), message))
-            }
-        }
-    }
-
     /// A key of the packet's own data.
     fn meta_key(&mut self) -> Result<Expr, Fault> {
         match meta_key(self.word()).filter(|_| self.is_word()) {
@@ -211,7 +166,7 @@ impl Parser<'_> {
     }
 
     /// A field of a protocol, one of its options or chunks.
-    fn field(&mut self, protocol: &'static Protocol) -> Result<Expr, Fault> {
+    pub(super) fn field(&mut self, protocol: &'static Protocol) -> Result<Expr, Fault> {
         if self.at("option") {
             let kind = match protocol.name {
                 "tcp" => Some(ExthdrOp::TCPOPT),

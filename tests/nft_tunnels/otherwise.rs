@@ -1,0 +1,117 @@
+//! What of 1.1.7 is not so here, or cannot be compared.
+
+/// Rules of which 1.1.7 sends something else, and why.
+pub(super) const SENT_OTHERWISE: &[(&str, &str)] = &[
+    (
+        "udp dport 4789 vxlan icmp id 7",
+        "the type that has such a field is asked for outside of the tunnel",
+    ),
+    ("udp dport 4789 vxlan icmp mtu 7", "the same"),
+    ("udp dport 4789 vxlan icmpv6 mtu 7", "the same"),
+    (
+        "udp dport 4789 vxlan ip saddr 10.0.0.1 udp dport 6081 geneve ip saddr 10.0.0.2",
+        "what is known of packets in one tunnel is taken to be known of those in another one",
+    ),
+    (
+        "udp dport 4789 udp sport 1024-65535 vxlan vni 7 accept",
+        "a range outside of tunnels is asked for by one instruction, too; ours are those of 1.0.6",
+    ),
+];
+
+/// What is listed otherwise than by 1.1.7: its words, ours, and why.
+pub(super) const LISTED_OTHERWISE: &[(&str, &str, &str)] = &[
+    (
+        "vxlan vni . th sport",
+        "vxlan vni . udp sport",
+        "behind a field of a tunnel it has forgotten what is outside",
+    ),
+    ("vxlan vni . @nh,96,32", "vxlan vni . ip saddr", "the same"),
+    (
+        "meta protocol ip meta mark set vxlan ip saddr",
+        "meta mark set vxlan ip saddr",
+        "what it asks for inside by itself is said as if it were asked outside",
+    ),
+    (
+        "meta protocol ip meta l4proto tcp meta mark set jhash vxlan ip saddr . vxlan udp dport",
+        "meta mark set jhash vxlan ip saddr . vxlan tcp dport",
+        "the same",
+    ),
+    ("meta protocol ip jhash vxlan", "jhash vxlan", "the same"),
+    (
+        "meta protocol ip meta mark set gre @nh,96,32",
+        "meta mark set gre ip saddr",
+        "the same",
+    ),
+    ("meta protocol ip gre igmp", "gre igmp", "the same"),
+    (
+        "meta nfproto ipv4 vxlan ip saddr . ip saddr",
+        "vxlan ip saddr . ip saddr",
+        "what it asks for by itself is said",
+    ),
+    (
+        "meta protocol ip vxlan ip saddr . ip saddr",
+        "vxlan ip saddr . ip saddr",
+        "the same",
+    ),
+    (
+        "udp dport 4789 vxlan ip saddr 10.0.0.1",
+        "udp dport 4789 vxlan ether type ip vxlan ip saddr 10.0.0.1",
+        "frames with a tag are no longer left out: read back, it asks for the packet's protocol",
+    ),
+    (
+        "vxlan vni 3 udp dport 4789",
+        "meta l4proto udp vxlan vni 3 udp dport 4789",
+        "it does not read this itself",
+    ),
+    (
+        "@th,0,8 { 0x0, 0x8 } vxlan icmp id 7",
+        "vxlan icmp type { echo-reply, echo-request } vxlan icmp id 7",
+        "it is another rule",
+    ),
+    (
+        "udp sport 768/8 vxlan icmp sequence 7",
+        "vxlan icmp type destination-unreachable vxlan icmp mtu 7",
+        "the same",
+    ),
+    (
+        "udp sport 512/8 vxlan icmpv6 parameter-problem 7",
+        "vxlan icmpv6 type packet-too-big vxlan icmpv6 mtu 7",
+        "the same",
+    ),
+    (
+        "tunnel id . tunnel path { 0 . 5 }",
+        "tunnel id . tunnel path { 5 . exists }",
+        "it has forgotten the order of a number's bytes",
+    ),
+    (
+        "tunnel id . udp dport { 0 . 1280 }",
+        "tunnel id . udp dport { 5 . 53 }",
+        "the same",
+    ),
+    (
+        "tunnel id . ip saddr { 0 . 5.0.0.0 }",
+        "tunnel id . ip saddr { 5 . 10.0.0.1 }",
+        "the same",
+    ),
+];
+
+/// What 1.1.7 spells otherwise than 1.0.6, whose spelling is ours, outside of tunnels as well.
+pub(super) const SPELT_OTHERWISE: &[(&str, &str)] = &[
+    ("& (syn | ack) == syn", "syn / syn,ack"),
+    ("& (fin | syn | rst | ack) == syn", "syn / fin,syn,rst,ack"),
+    ("frag-off & 0x1fff != 0x0", "frag-off & 8191 != 0"),
+    ("frag-off 0x4", "frag-off 4"),
+    ("icmp code 0", "icmp code net-unreachable"),
+    ("icmp code 3", "icmp code port-unreachable"),
+    ("icmpv6 code 0", "icmpv6 code no-route"),
+    ("rate 3/second burst 5 packets", "rate 3/second"),
+];
+
+/// What 1.1.7 leaves standing where more than one value is asked for inside of GRE, though it adds it by itself.
+pub(super) const STANDING: &str = "meta l4proto gre gre";
+
+/// Maps that JSON says too little of, as it does of others: of the data only the type, which of numbers has no length.
+pub(super) const NOT_IN_JSON: &[&str] = &["m1", "m3"];
+
+/// A rule whose listing makes instructions in another order, as that of 1.1.7 does.
+pub(super) const IN_OTHER_ORDER: &str = "meta l4proto gre ip saddr 10.0.0.1 gre ip saddr 10.0.0.2";
