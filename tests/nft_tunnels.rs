@@ -22,10 +22,8 @@ use std::collections::BTreeMap;
 use chainwright::netlink::{Attributes, Messages};
 use chainwright::netns::Sandbox;
 use chainwright::nft::live::Model;
-use chainwright::nft::{
-    Chain, Connection, Family, Rule, RuleRef, Scope, Snapshot, Table, Transaction,
-};
-use chainwright::text::{Listing, Options, Part, Script, rule};
+use chainwright::nft::{Connection, Scope, Snapshot};
+use chainwright::text::{Listing, Options, Part, Script};
 use common::encodings::unpack;
 use common::rulesets::data;
 use common::wire::{compared, readable};

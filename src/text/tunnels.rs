@@ -69,6 +69,7 @@ pub(super) fn named(name: &str) -> Option<&'static Tunnel> {
 }
 
 /// The names of all.
+#[cfg(feature = "text-json")]
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     TUNNELS.iter().map(Tunnel::name)
 }

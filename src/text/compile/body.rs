@@ -3,7 +3,7 @@
 use std::mem;
 
 use super::Compiler;
-use super::protocols::{Conflict, Needed, Protocols, TunnelConflict};
+use super::protocols::{Conflict, Needed, Protocols};
 use crate::nft::expr::{
     Cmp, Decoded, Expression, Expressions, Lookup, LookupFlags, Payload as Load, PayloadBase,
     Register,
@@ -45,6 +45,8 @@ pub(super) struct Body<'b, 'c> {
     pub(super) protocols: Protocols,
     /// What is known of the packets inside of tunnels.
     inside: Vec<(&'static Tunnel, Protocols)>,
+    /// Whether a statement ends the rule: none behind it is carried out.
+    pub(super) is_over: bool,
     /// How many bits the number has that a statement takes, where shorter ones are made as long.
     pub(super) wide: Option<u32>,
     waiting: Vec<Waiting>,
@@ -65,6 +67,7 @@ impl<'b, 'c> Body<'b, 'c> {
             table,
             protocols: Protocols::new(family),
             inside: Vec::new(),
+            is_over: false,
             wide: None,
             waiting: Vec::new(),
             first: Expressions::new(),
@@ -286,29 +289,37 @@ impl<'b, 'c> Body<'b, 'c> {
     /// Sees to it that packets are of what carries a tunnel.
     fn require_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<(), Fault> {
         let needed = self.protocols.needed_by_tunnel(tunnel);
-        match needed {
-            Ok(None) => Ok(()),
-            Ok(Some(needed)) => self.need(&needed, None),
-            Err(TunnelConflict::Protocols(conflict)) => Err(self.conflict(&conflict)),
-            Err(TunnelConflict::Unsaid) => {
-                let (name, below) = (tunnel.name(), tunnel.below.name);
-                let message =
-                    format!("{name} is carried by {below}, which the rule does not ask for");
-                let fault = Fault::new(self.compiler.place, message);
-                Err(match tunnel.port {
-                    Some(port) => {
-                        fault.with_hint(format!("say its port before, like {below} dport {port}"))
-                    }
-                    None => fault,
-                })
-            }
+        match needed.map_err(|conflict| self.conflict(&conflict))? {
+            Some(needed) => self.need(&needed, None),
+            None => Ok(()),
         }
     }
 
     fn conflict(&self, conflict: &Conflict) -> Fault {
-        let Conflict { known, wanted } = conflict;
-        let message = format!("a packet of {known} has no fields of {wanted}");
-        Fault::new(self.compiler.place, message)
+        let message = match conflict {
+            Conflict::Protocol { known, wanted } => {
+                format!("a packet of {known} has no fields of {wanted}")
+            }
+            Conflict::IcmpType(field) => {
+                format!("messages of ICMP of the type that is asked for have no `{field}`")
+            }
+            Conflict::Unsaid(tunnel) => {
+                let (name, below) = (tunnel.name(), tunnel.below.name);
+                format!("{name} is carried by {below}, which the rule does not ask for")
+            }
+        };
+        let fault = Fault::new(self.compiler.place, message);
+        match conflict {
+            Conflict::Unsaid(Tunnel {
+                port: Some(port),
+                below,
+                ..
+            }) => {
+                let below = below.name;
+                fault.with_hint(format!("say its port before, like {below} dport {port}"))
+            }
+            _ => fault,
+        }
     }
 
     /// Adds a match that a field asks for.

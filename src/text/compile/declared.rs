@@ -112,6 +112,10 @@ impl Compiler<'_> {
             flags |= SetFlags::TIMEOUT;
         }
         let is_interval = flags.contains(SetFlags::INTERVAL);
+        if declared.auto_merge && !is_interval {
+            let message = "ranges are joined in a set of ranges alone, which this is not";
+            return Err(Fault::new(self.place, message).with_hint("it needs flags interval"));
+        }
         set.flags = Some(flags);
         // What it is without being said is not sent.
         set.policy = set

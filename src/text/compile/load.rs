@@ -215,6 +215,12 @@ impl Body<'_, '_> {
                 dreg: Some(dreg),
                 ..Tunnel::default()
             }),
+            Expr::Ct(CtKey::SRC | CtKey::DST, _, None) if self.protocols.version().is_none() => {
+                let message = "which version of IP this address is of is not said";
+                return Err(self
+                    .error(message)
+                    .with_hint("say it, as in ct original ip saddr"));
+            }
             Expr::Ct(key, direction, _) => self.push(&Ct {
                 direction: *direction,
                 ..Ct::load(*key, dreg)

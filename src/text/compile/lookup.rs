@@ -82,7 +82,7 @@ impl Body<'_, '_> {
     }
 
     /// Checks that a set has such keys, and such data.
-    fn check(
+    pub(super) fn check(
         &self,
         shape: &Shape,
         keys: &[Want],

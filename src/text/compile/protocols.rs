@@ -31,7 +31,7 @@ pub(super) struct Protocols {
     network: Layer,
     transport: Layer,
     /// The type of ICMP.
-    icmp_type: Option<u128>,
+    icmp_type: Option<Option<u128>>,
     /// Whether the network layer is known by the type of the frame.
     by_type: bool,
 }
@@ -47,19 +47,18 @@ pub(super) enum Needed {
     OneOf(&'static Protocol, &'static str, &'static [u128]),
 }
 
-/// Why packets cannot have what is in a tunnel.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum TunnelConflict {
-    Protocols(Conflict),
-    /// Nothing was asked about what carries it.
-    Unsaid,
-}
-
 /// Why packets cannot have a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Conflict {
-    pub(super) known: &'static str,
-    pub(super) wanted: &'static str,
+pub(super) enum Conflict {
+    /// They are of another protocol.
+    Protocol {
+        known: &'static str,
+        wanted: &'static str,
+    },
+    /// They are messages of ICMP of a type that has no such field.
+    IcmpType(&'static str),
+    /// Nothing was asked about what carries the tunnel that it is in.
+    Unsaid(&'static Tunnel),
 }
 
 impl Protocols {
@@ -109,7 +108,7 @@ impl Protocols {
     pub(super) fn needed(
         &self,
         wanted: &'static Protocol,
-        field: &str,
+        field: &'static str,
     ) -> Result<Option<Needed>, Conflict> {
         match wanted.base {
             PayloadBase::LINK => self.link_needed(wanted),
@@ -158,7 +157,7 @@ impl Protocols {
             (Family::INET, _) if wanted.name == "ip" => Needed::Meta(MetaKey::NFPROTO, 2),
             (Family::INET, _) if wanted.name == "ip6" => Needed::Meta(MetaKey::NFPROTO, 10),
             (Family::INET, _) => {
-                return Err(Conflict {
+                return Err(Conflict::Protocol {
                     known: "inet",
                     wanted: wanted.name,
                 });
@@ -170,13 +169,13 @@ impl Protocols {
     fn transport_needed(
         &self,
         wanted: &'static Protocol,
-        field: &str,
+        field: &'static str,
     ) -> Result<Option<Needed>, Conflict> {
         if wanted.name == "th" {
             return Ok(None);
         }
         match self.transport {
-            Layer::Is(known) if known == wanted => return Ok(self.icmp_needed(wanted, field)),
+            Layer::Is(known) if known == wanted => return self.icmp_needed(wanted, field),
             Layer::Unknown | Layer::Several => {}
             known => return Err(self.conflict(known, wanted)),
         }
@@ -195,26 +194,28 @@ impl Protocols {
     }
 
     /// The type of ICMP that has a field.
-    fn icmp_needed(&self, wanted: &'static Protocol, field: &str) -> Option<Needed> {
-        let one = |number| match self.icmp_type {
-            Some(_) => None,
-            None => Some(Needed::Field(wanted, "type", number)),
+    fn icmp_needed(
+        &self,
+        wanted: &'static Protocol,
+        field: &'static str,
+    ) -> Result<Option<Needed>, Conflict> {
+        let types: &'static [u128] = match (wanted.name, field) {
+            ("icmp", "id" | "sequence") => &[8, 0],
+            ("icmp", "gateway") => &[5],
+            ("icmp", "mtu") => &[3],
+            ("icmpv6", "id" | "sequence") => &[128, 129],
+            ("icmpv6", "mtu") => &[2],
+            ("icmpv6", "parameter-problem") => &[4],
+            ("icmpv6", "max-delay") => &[130],
+            ("icmpv6", "taddr") => headers::WITH_TADDR,
+            ("icmpv6", "daddr") => &[137],
+            _ => return Ok(None),
         };
-        let either = |numbers| match self.icmp_type {
-            Some(_) => None,
-            None => Some(Needed::OneOf(wanted, "type", numbers)),
-        };
-        match (wanted.name, field) {
-            ("icmp", "id" | "sequence") => either(&[8, 0]),
-            ("icmp", "gateway") => one(5),
-            ("icmp", "mtu") => one(3),
-            ("icmpv6", "id" | "sequence") => either(&[128, 129]),
-            ("icmpv6", "mtu") => one(2),
-            ("icmpv6", "parameter-problem") => one(4),
-            ("icmpv6", "max-delay") => one(130),
-            ("icmpv6", "taddr") => either(headers::WITH_TADDR),
-            ("icmpv6", "daddr") => one(137),
-            _ => None,
+        match (self.icmp_type, types) {
+            (Some(Some(known)), types) if !types.contains(&known) => Err(Conflict::IcmpType(field)),
+            (Some(_), _) => Ok(None),
+            (None, [one]) => Ok(Some(Needed::Field(wanted, "type", *one))),
+            (None, several) => Ok(Some(Needed::OneOf(wanted, "type", several))),
         }
     }
 
@@ -231,18 +232,15 @@ impl Protocols {
     pub(super) fn needed_by_tunnel(
         &self,
         tunnel: &'static Tunnel,
-    ) -> Result<Option<Needed>, TunnelConflict> {
+    ) -> Result<Option<Needed>, Conflict> {
         if tunnel.is_asked_for() {
-            let needed = self.transport_needed(tunnel.below, "");
-            return needed.map_err(TunnelConflict::Protocols);
+            return self.transport_needed(tunnel.below, "");
         }
         match self.transport {
             Layer::Several => Ok(None),
             Layer::Is(known) if known == tunnel.below => Ok(None),
-            Layer::Unknown => Err(TunnelConflict::Unsaid),
-            known => Err(TunnelConflict::Protocols(
-                self.conflict(known, tunnel.below),
-            )),
+            Layer::Unknown => Err(Conflict::Unsaid(tunnel)),
+            known => Err(self.conflict(known, tunnel.below)),
         }
     }
 
@@ -251,7 +249,7 @@ impl Protocols {
             Layer::Is(protocol) => protocol.name,
             _ => "another protocol",
         };
-        Conflict {
+        Conflict::Protocol {
             known,
             wanted: wanted.name,
         }
@@ -270,10 +268,13 @@ impl Protocols {
 
     /// Takes in that a field is one of several values: which protocol it is, is not known by that, but that it is one.
     pub(super) fn learn_several(&mut self, left: &Expr, one: &Value) {
-        let before = self.transport;
+        let (transport, icmp_type) = (self.transport, self.icmp_type);
         self.learn(left, one);
-        if self.transport != before {
+        if self.transport != transport {
             self.transport = Layer::Several;
+        }
+        if self.icmp_type != icmp_type {
+            self.icmp_type = Some(None);
         }
     }
 
@@ -310,7 +311,7 @@ impl Protocols {
             }) => {
                 let field = &protocol.fields[*field];
                 if protocol.base == PayloadBase::TRANSPORT && field.name == "type" {
-                    self.icmp_type = Some(number);
+                    self.icmp_type = Some(Some(number));
                 }
                 if protocol.key != Some(field.name) {
                     return;

@@ -3,13 +3,13 @@
 use super::body::{Body, register};
 use super::constant::Want;
 use super::load::is_constant;
-use super::sets::{Data, Notes, noted_order, with_keys};
+use super::sets::{Data, Notes, Shape, noted_order, with_keys};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     self, ChecksumFlags, Ct, CtKey, Dup, Dynset, DynsetFlags, DynsetOp, Exthdr, ExthdrOp,
-    FlowOffload, Fwd, Immediate, Masq, Meta, MetaKey, Nat, NatRangeFlags, NatType, Notrack,
-    ObjectType, Objref, Payload as Load, PayloadBase, Queue, QueueFlags, Redir, Register, Reject,
-    RejectType, Tproxy,
+    FlowOffload, Fwd, Immediate, LogLevel, Masq, Meta, MetaKey, Nat, NatRangeFlags, NatType,
+    Notrack, ObjectType, Objref, Payload as Load, PayloadBase, Queue, QueueFlags, Redir, Register,
+    Reject, RejectType, Tproxy,
 };
 use crate::nft::{DataType, Family, Milliseconds, Set, SetFlags, SetId};
 use crate::text::headers;
@@ -76,9 +76,23 @@ fn port() -> Want {
     Want::of(DataType::INET_SERVICE)
 }
 
+/// Whether no packet goes on to what stands behind a statement.
+const fn ends_rule(statement: &Statement) -> bool {
+    match statement {
+        Statement::Verdict(Expr::Verdict(verdict)) => !matches!(verdict, Verdict::Continue),
+        Statement::Reject(_) | Statement::Translate { .. } | Statement::Queue { .. } => true,
+        _ => false,
+    }
+}
+
 impl Body<'_, '_> {
     /// A statement of any kind.
     pub(super) fn statement(&mut self, statement: &Statement) -> Result<(), Fault> {
+        if self.is_over {
+            return Err(self.error("what stands before it ends the rule: it is never carried out"));
+        }
+        self.is_over = ends_rule(statement);
+        self.check_log(statement)?;
         if let Some(expression) = stateful::instruction(statement) {
             self.push_decoded(&expression);
             return Ok(());
@@ -97,6 +111,28 @@ impl Body<'_, '_> {
             }
         }
         self.settle();
+        Ok(())
+    }
+
+    /// A level is of the kernel's own log, and other things than a prefix and flags are of a group's.
+    fn check_log(&self, statement: &Statement) -> Result<(), Fault> {
+        let Statement::Log {
+            prefix,
+            group,
+            snaplen,
+            queue_threshold,
+            level: Some(level),
+            flags,
+        } = statement
+        else {
+            return Ok(());
+        };
+        if group.is_some() || snaplen.is_some() || queue_threshold.is_some() {
+            return Err(self.error("a log has a level, or a group with a length and a threshold"));
+        }
+        if *level == LogLevel::AUDIT.0 && (prefix.is_some() || *flags != 0) {
+            return Err(self.error("a log of level audit has no prefix and no flags"));
+        }
         Ok(())
     }
 
@@ -161,7 +197,7 @@ impl Body<'_, '_> {
         }
     }
 
-    fn error(&self, message: impl Into<String>) -> Fault {
+    pub(super) fn error(&self, message: impl Into<String>) -> Fault {
         Fault::new(self.compiler.place, message)
     }
 
@@ -297,8 +333,7 @@ impl Body<'_, '_> {
                 let known =
                     self.compiler
                         .set(self.family, &self.table, set, element.data.is_some())?;
-                let shape = (&known.keys[..], known.data.as_ref());
-                self.dynset(op, &self.named(set), element, Some(shape))?;
+                self.dynset(op, &self.named(set), element, Some(&known))?;
             }
             Statement::Meter {
                 name,
@@ -348,6 +383,11 @@ impl Body<'_, '_> {
             },
             Some(("icmp", value)) => Reject::icmp(code(*value, PORT_UNREACHABLE)),
             Some(("icmpv6", value)) => Reject::icmp(code(*value, PORT_UNREACHABLE_V6)),
+            Some(_) if matches!(self.family, Family::IP | Family::IP6) => {
+                let message =
+                    "`icmpx` is for packets of either version of IP: here it is `icmp` or `icmpv6`";
+                return Err(self.error(message));
+            }
             Some((_, value)) => Reject {
                 reject_type: Some(RejectType::ICMPX_UNREACH),
                 icmp_code: Some(code(*value, PORT_UNREACHABLE_EITHER)),
@@ -690,19 +730,18 @@ impl Body<'_, '_> {
         op: DynsetOp,
         set: &SetId<'static>,
         element: &Element,
-        shape: Option<(&[Want], Option<&Data>)>,
+        shape: Option<&Shape>,
     ) -> Result<(), Fault> {
-        let (keys, data) = match shape {
-            Some((keys, data)) => (Some(keys), data),
-            None => (None, None),
-        };
         let Some(key) = &element.key else {
             return Err(self.error("an element needs a key"));
         };
-        let words = match keys {
+        let words = match shape {
             // A key that is the same for all packets.
-            Some(keys) if is_constant(key) => self.put(key, keys, 0)?,
+            Some(shape) if is_constant(key) => self.put(key, &shape.keys, 0)?,
             _ => {
+                if let Some(shape) = shape {
+                    self.check(shape, &self.wants_of(key), None, key)?;
+                }
                 let fields = self.load_key(key, 0, false)?;
                 fields.iter().map(super::load::Loaded::words).sum()
             }
@@ -715,6 +754,7 @@ impl Body<'_, '_> {
             timeout: element.timeout.filter(|time| *time > 0).map(Milliseconds),
             ..Dynset::default()
         };
+        let data = shape.and_then(|shape| shape.data.as_ref());
         if let (Some(value), Some(Data::Values { fields, .. })) = (&element.data, data) {
             let word = words.next_multiple_of(REGISTER);
             self.put(value, fields, word)?;

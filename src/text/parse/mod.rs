@@ -40,5 +40,7 @@ pub(super) use tree::{
     Command, Declared, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
     Watched, WatchedKind,
 };
-pub(super) use tunnel::{DIRECTIONS, geneve_data};
+pub(super) use tunnel::DIRECTIONS;
+#[cfg(feature = "text-json")]
+pub(super) use tunnel::geneve_data;
 pub(super) use variables::{Defined, Kept};

@@ -122,7 +122,7 @@ impl Parser<'_> {
                     return Err(Fault::new(self.since(start), message).expecting(["packets"]));
                 }
             };
-            burst = burst_of(number, size, self.since(start))?;
+            burst = burst_of(number, size, bytes.is_some(), self.since(start))?;
         }
         Ok(Statement::Limit {
             rate,
@@ -265,8 +265,16 @@ pub(in crate::text) fn rate_of(rate: u64, bytes: Option<u64>, place: Place) -> R
     })
 }
 
-/// A burst of so many units.
-pub(in crate::text) fn burst_of(number: u64, size: u64, place: Place) -> Result<u32, Fault> {
+/// A burst of so many units, of bytes or of packets.
+pub(in crate::text) fn burst_of(
+    number: u64,
+    size: u64,
+    is_bytes: bool,
+    place: Place,
+) -> Result<u32, Fault> {
+    if number == 0 && !is_bytes {
+        return Err(Fault::new(place, "a burst of packets is at least 1"));
+    }
     let all = number.checked_mul(size);
     let all = all.and_then(|all| u32::try_from(all).ok());
     all.ok_or_else(|| Fault::new(place, "a burst is at most 4294967295"))

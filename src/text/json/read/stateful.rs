@@ -128,7 +128,7 @@ fn limit(fields: &Fields<'_, '_>, needs_time: bool) -> Result<Statement, Fault> 
                 None => 1,
                 Some(_) => burst_unit.and_then(size_of_bytes).unwrap_or(1),
             };
-            burst_of(number, size, burst.place)?
+            burst_of(number, size, bytes.is_some(), burst.place)?
         }
     };
     if let (Some(_), Some("packets"), Some(node)) = (bytes, burst_unit, fields.get("burst_unit")) {
