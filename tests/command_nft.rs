@@ -201,28 +201,32 @@ fn it_is_what_nft_does() {
     assert!(CASES.len() >= 400, "{}", CASES.len());
 }
 
+/// The system calls by which a text is carried out, and what is printed of it.
+fn sent(side: &Side, text: &str) -> (String, String) {
+    let trace = side.directory.path().join("trace");
+    let arguments = [
+        "-f",
+        "-e",
+        "trace=sendto,sendmsg",
+        "-o",
+        trace.to_str().unwrap(),
+        side.program.to_str().unwrap(),
+        text,
+    ];
+    let ran = side.run_with(&find("strace"), &arguments, "");
+    assert_eq!(ran.code, Some(0), "{text}: {}", ran.err);
+    (fs::read_to_string(&trace).unwrap(), ran.out)
+}
+
 /// Several listings of the same tables in one input are of one reading; a change in between is seen.
 #[test]
 fn the_same_is_read_once() {
     let side = Side::ours();
     let tables = "add table ip t; add chain ip t a; add chain ip t b; add rule ip t b accept; add table ip u";
     assert_eq!(side.run(&[tables], "").code, Some(0));
-    let trace = side.directory.path().join("trace");
-    let (file, program) = (trace.to_str().unwrap(), side.program.to_str().unwrap());
     let readings = |text: &str| {
-        let arguments = [
-            "-f",
-            "-e",
-            "trace=sendto,sendmsg",
-            "-o",
-            file,
-            program,
-            text,
-        ];
-        let ran = side.run_with(&find("strace"), &arguments, "");
-        assert_eq!(ran.code, Some(0), "{text}: {}", ran.err);
-        let sent = fs::read_to_string(&trace).unwrap();
-        (sent.matches("NFT_MSG_GETCHAIN").count(), ran.out)
+        let (sent, out) = sent(&side, text);
+        (sent.matches("NFT_MSG_GETCHAIN").count(), out)
     };
     let (once, of_a) = readings("list chain ip t a");
     let (again, of_b) = readings("list chain ip t b");
@@ -256,21 +260,8 @@ fn only_what_is_needed_is_read() {
         }}"
     );
     assert_eq!(side.run(&["-f", "-"], &text).code, Some(0));
-    let trace = side.directory.path().join("trace");
-    let (file, program) = (trace.to_str().unwrap(), side.program.to_str().unwrap());
     let asked = |text: &str| {
-        let arguments = [
-            "-f",
-            "-e",
-            "trace=sendto,sendmsg",
-            "-o",
-            file,
-            program,
-            text,
-        ];
-        let ran = side.run_with(&find("strace"), &arguments, "");
-        assert_eq!(ran.code, Some(0), "{text}: {}", ran.err);
-        let sent = fs::read_to_string(&trace).unwrap();
+        let (sent, _) = sent(&side, text);
         ["GETSETELEM", "GETCHAIN", "GETRULE"]
             .map(|name| sent.matches(&format!("NFT_MSG_{name}")).count())
     };

@@ -557,10 +557,14 @@ impl Table<'_> {
             8 if rejects && protocol == "tcp" => {
                 "meta l4proto tcp reject with tcp reset".to_owned()
             }
-            8 if rejects && !bare => self
-                .random
-                .pick(&["reject", "reject with icmpx admin-prohibited"])
-                .to_owned(),
+            8 if rejects && !bare => {
+                let with = match self.family {
+                    "ip" => "reject with icmp admin-prohibited",
+                    "ip6" => "reject with icmpv6 admin-prohibited",
+                    _ => "reject with icmpx admin-prohibited",
+                };
+                self.random.pick(&["reject", with]).to_owned()
+            }
             9 => {
                 let target =
                     target.map_or("continue".to_owned(), |target| format!("jump {target}"));

@@ -74,20 +74,9 @@ impl Context {
             _ => Vec::new(),
         };
         Self {
-            family,
             link,
             network,
-            transport: None,
-            told: [None; 3],
-            icmp_type: None,
-            icmp_types: false,
-            is_of_frame: false,
-            tunnel: None,
-            may_be_several: false,
-            is_told_twice: false,
-            is_by_type: false,
-            was_told: [false; 2],
-            has_icmp_type: false,
+            ..Self::ignorant(family)
         }
     }
 
