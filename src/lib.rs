@@ -91,6 +91,7 @@ mod error;
 pub mod fuzzing;
 #[cfg(all(feature = "sandbox", feature = "kube", feature = "diff"))]
 pub mod guide;
+mod input;
 pub mod ipset;
 pub mod iptables;
 #[cfg(feature = "kube")]

@@ -79,7 +79,8 @@ impl Lock {
         // O_CLOEXEC is always set by `std`.
         let file = OpenOptions::new()
             .read(true)
-            .custom_flags(libc::O_CREAT)
+            // So that opening a FIFO does not wait for a writer.
+            .custom_flags(libc::O_CREAT | libc::O_NONBLOCK | libc::O_NOCTTY)
             .mode(0o600)
             .open(&path)
             .map_err(|error| failed(Errno::of(&error)))?;

@@ -77,10 +77,10 @@ pub use json::Json;
 pub use json::NotInStructs;
 #[cfg(feature = "text")]
 pub use list::{Listing, Options, Part, rule};
-#[cfg(feature = "text")]
-pub use parse::Error;
 #[cfg(all(feature = "text", any(test, feature = "fuzzing")))]
 pub(crate) use parse::parsed_rules;
+#[cfg(feature = "text")]
+pub use parse::{Error, read_text};
 #[cfg(feature = "text")]
 pub use question::{Answer, Known, Question, Watched};
 #[cfg(feature = "text")]

@@ -4,13 +4,13 @@ mod monitor;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, IsTerminal, Read as _, Write as _};
+use std::io::{self, BufRead, IsTerminal, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use chainwright::nft::Connection;
 use chainwright::text::{
-    Definitions, HookListing, Includes, Known, Mode, Options, RunError, Script,
+    Definitions, HookListing, Includes, Known, Mode, Options, RunError, Script, read_text,
 };
 
 use crate::carried_out::{added, added_json, complain};
@@ -213,10 +213,9 @@ fn read(file: &Path) -> Result<(String, Vec<u8>), Error> {
         true => "<stdin>".into(),
         false => file.to_string_lossy(),
     };
-    let mut text = Vec::new();
-    match is_stdin {
-        true => io::stdin().lock().read_to_end(&mut text),
-        false => File::open(file).and_then(|mut file| file.read_to_end(&mut text)),
+    let text = match is_stdin {
+        true => read_text(io::stdin().lock()),
+        false => File::open(file).and_then(read_text),
     }
     .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
     Ok((name.into_owned(), text))

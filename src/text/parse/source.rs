@@ -1,15 +1,29 @@
 //! The texts that are read, and what may be included by them.
 
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::{Error, Fault, shown};
+use crate::input;
 use crate::text::syntax::Place;
 
 /// How many texts may be read for one.
 const MOST: usize = 4096;
 /// How long an included file may be.
 const LONGEST_FILE: u64 = 256 << 20;
+
+/// Reads a text for [`Script::parse`](crate::text::Script::parse) from a file or a pipe: at most 1 GiB, and no further
+/// than the first NUL, so that a device such as `/dev/zero` ends with an error.
+///
+/// # Errors
+/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) for a longer text and for one with a NUL.
+pub fn read_text(from: impl Read) -> io::Result<Vec<u8>> {
+    input::read_text(from, input::LONGEST_TEXT)
+}
 
 /// A text, and what it is called.
 #[derive(Debug, Clone)]
@@ -88,14 +102,23 @@ impl Directories {
     }
 
     /// A file by what it is without links, if it is in one of the directories.
+    ///
+    /// What is checked is what was opened: nobody can put another file in its place between the check and the reading.
     fn file(&self, path: &Path) -> Result<Option<Source>, String> {
         let shown_path = || shown(&path.to_string_lossy());
-        let failed = |error: std::io::Error| format!("cannot read {}: {error}", shown_path());
-        let real = match path.canonicalize() {
-            Ok(real) => real,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        let failed = |error: io::Error| format!("cannot read {}: {error}", shown_path());
+        // `O_PATH` opens a device or a FIFO without any effect on it.
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_PATH)
+            .open(path);
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
+        let handle = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        let real = handle.read_link().map_err(failed)?;
         let is_inside = |directory: &PathBuf| {
             let directory = directory.canonicalize();
             directory.is_ok_and(|directory| real.starts_with(directory))
@@ -106,14 +129,16 @@ impl Directories {
                 shown_path()
             ));
         }
-        let about = std::fs::metadata(&real).map_err(failed)?;
-        if !about.is_file() {
+        if !opened.metadata().map_err(failed)?.is_file() {
             return Err(format!("{} is not a file", shown_path()));
         }
-        if about.len() > LONGEST_FILE {
+        let mut content = Vec::new();
+        File::open(handle)
+            .and_then(|file| file.take(LONGEST_FILE + 1).read_to_end(&mut content))
+            .map_err(failed)?;
+        if content.len() as u64 > LONGEST_FILE {
             return Err(format!("{} is longer than 256 MiB", shown_path()));
         }
-        let content = std::fs::read(&real).map_err(failed)?;
         Ok(Some(Source::new(real.to_string_lossy(), content)))
     }
 
