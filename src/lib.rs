@@ -86,6 +86,7 @@ mod arena;
 pub mod conntrack;
 mod errno;
 mod error;
+mod escape;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;

@@ -235,6 +235,18 @@ mod tests {
     }
 
     #[test]
+    fn a_fifo_is_locked_and_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("fifo");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let policy = LockPolicy::Path(path);
+        let lock = Lock::take(&policy, Retry::ONCE).unwrap();
+        let error = Lock::take(&policy, Retry::ONCE).unwrap_err();
+        assert!(matches!(error, Error::Locked { .. }), "{error}");
+        drop(lock);
+    }
+
+    #[test]
     fn one_at_a_time() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("lock");

@@ -2,7 +2,6 @@
 
 use std::ops::{Add, Sub};
 
-use bstr::BStr;
 use chainwright_sys::netfilter::{
     NF_ACCEPT, NF_DROP, NF_INET_FORWARD, NF_INET_INGRESS, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT,
     NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NF_NETDEV_EGRESS, NF_NETDEV_INGRESS,
@@ -26,6 +25,7 @@ use super::device::Devices;
 use super::name::{Bytes, Name};
 use super::object::{listed, written};
 use super::userdata::commented;
+use crate::escape::Escaped;
 
 values! {
     /// What becomes of a packet that reaches the end of a base chain: a verdict of
@@ -295,7 +295,7 @@ listed!(Chain as ChainRef by Scope, "list chains");
 /// A chain's name and table, for messages to people.
 impl std::fmt::Display for ChainRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let table: &BStr = self.table();
-        write!(f, "{} {table} {}", self.family(), self.name())
+        let (table, name) = (Escaped(self.table()), Escaped(self.name()));
+        write!(f, "{} {table} {name}", self.family())
     }
 }

@@ -7,6 +7,8 @@ use std::ops::Deref;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use crate::escape::Escaped;
+
 /// Bytes that are borrowed or owned: register contents, user data, whatever is opaque here.
 ///
 /// With the feature `serde` they are written as a string of hexadecimal digits.
@@ -174,9 +176,10 @@ impl PartialEq<&str> for Name<'_> {
     }
 }
 
+/// Displays the name; one with control characters with escapes, so that it stays in its line.
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&*self.0, f)
+        fmt::Display::fmt(&Escaped(&self.0), f)
     }
 }
 

@@ -16,6 +16,7 @@ use super::expr::{Expression, ExpressionIter, Expressions};
 use super::name::{Bytes, Name};
 use super::object::{listed, written};
 use super::userdata::commented;
+use crate::escape::Escaped;
 use crate::netlink::Malformed;
 
 attributes! {
@@ -110,7 +111,7 @@ impl fmt::Display for Bytecode<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(family_name(self.family.0.into()))?;
         for name in [self.table, self.chain].into_iter().flatten() {
-            write!(f, " {name}")?;
+            write!(f, " {}", Escaped(name))?;
         }
         for number in [self.handle, self.position].into_iter().flatten() {
             write!(f, " {number}")?;

@@ -35,6 +35,7 @@ use super::name::{Bytes, Name};
 use super::object::{listed, written};
 use super::userdata::{self, commented};
 use super::{Milliseconds, Milliseconds32};
+use crate::escape::Escaped;
 use crate::netlink::{Attributes, MessageWriter};
 
 flags! {
@@ -405,7 +406,8 @@ listed!(
 /// The line that `nft --debug=netlink list ruleset` prints above a set's elements (nft 1.0.6).
 impl fmt::Display for SetRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} @{}", self.family(), self.table(), self.name())
+        let (table, name) = (Escaped(self.table()), Escaped(self.name()));
+        write!(f, "{} {table} @{name}", self.family())
     }
 }
 

@@ -12,6 +12,7 @@ use chainwright_sys::nf_tables::{
     NFTA_TRACE_TYPE, NFTA_TRACE_VERDICT,
 };
 
+use crate::escape::Escaped;
 use crate::nft::declare::{object, values};
 use crate::nft::expr::Verdict;
 use crate::nft::{Bytes, Family, Name, Policy};
@@ -118,7 +119,7 @@ impl fmt::Display for TraceRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.word(), self.family())?;
         for name in [self.table(), self.chain()].into_iter().flatten() {
-            write!(f, " {name}")?;
+            write!(f, " {}", Escaped(name))?;
         }
         if let Some(handle) = self.rule() {
             write!(f, " handle {handle}")?;

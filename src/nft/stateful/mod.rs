@@ -43,6 +43,7 @@ use super::expr::{Connlimit, Counter, Limit, ObjectType, Quota, Synproxy};
 use super::name::{Bytes, Name};
 use super::object::{listed, written};
 use super::userdata::commented;
+use crate::escape::Escaped;
 use crate::netlink::{Attributes, MessageWriter};
 
 /// The registry: one line a type.
@@ -270,7 +271,7 @@ listed!(
 impl fmt::Display for StatefulObjectRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let references = self.references.unwrap_or_default();
-        let (table, name) = (self.table(), self.name());
+        let (table, name) = (Escaped(self.table()), Escaped(self.name()));
         write!(f, "table {table} name {name} use {references}")?;
         match self.data() {
             Some(data) => write!(f, " {data}"),

@@ -328,6 +328,85 @@ impl Sources {
 mod tests {
     use super::*;
 
+    /// A directory that files may be included from, and a file beside it.
+    fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let inside = place.path().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        let outside = place.path().join("outside.nft");
+        std::fs::write(&outside, "outside").unwrap();
+        std::fs::write(inside.join("a.nft"), "inside").unwrap();
+        (place, inside, outside)
+    }
+
+    #[test]
+    fn only_files_of_a_directory_are_included() {
+        let (_place, inside, outside) = place();
+        let link =
+            |name: &str, to: &Path| std::os::unix::fs::symlink(to, inside.join(name)).unwrap();
+        link("in.nft", Path::new("a.nft"));
+        link("out.nft", &outside);
+        link("up.nft", Path::new("../outside.nft"));
+        link("zero.nft", Path::new("/dev/zero"));
+        nix::unistd::mkfifo(&inside.join("fifo.nft"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::fs::create_dir(inside.join("directory.nft")).unwrap();
+        let below = Directories::new([inside.clone()]);
+        let read = |path: &str| {
+            let read = below.read(path);
+            read.map(|read| {
+                read.iter()
+                    .map(|one| one.content.to_string())
+                    .collect::<String>()
+            })
+        };
+        assert_eq!(read("a.nft").unwrap(), "inside");
+        assert_eq!(read("in.nft").unwrap(), "inside");
+        let absolute = outside.to_string_lossy().into_owned();
+        for path in ["out.nft", "up.nft", "zero.nft", "../outside.nft", &absolute] {
+            let error = read(path).unwrap_err();
+            assert!(error.contains("is not in a directory"), "{path}: {error}");
+        }
+        for path in ["fifo.nft", "directory.nft"] {
+            let error = read(path).unwrap_err();
+            assert!(error.contains("is not a file"), "{path}: {error}");
+        }
+        assert!(read("none.nft").unwrap_err().contains("there is no file"));
+        let anywhere = Directories::anywhere([inside.clone()]);
+        assert_eq!(&*anywhere.read(&absolute).unwrap()[0].content, "outside");
+        let error = anywhere.read("/dev/zero").unwrap_err();
+        assert!(error.contains("is not a file"), "{error}");
+    }
+
+    /// Somebody puts a link out of the directory in a file's place again and again: what is read was checked.
+    #[test]
+    fn a_file_that_is_exchanged_while_it_is_included_stays_inside() {
+        let (place, inside, outside) = place();
+        let path = inside.join("b.nft");
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let beside = place.path().join("beside");
+                while !stopped() {
+                    std::fs::write(&beside, "inside").unwrap();
+                    std::fs::rename(&beside, &path).unwrap();
+                    std::os::unix::fs::symlink(&outside, &beside).unwrap();
+                    std::fs::rename(&beside, &path).unwrap();
+                }
+            });
+            let below = Directories::new([inside.clone()]);
+            let mut read = 0;
+            for _ in 0..20_000 {
+                if let Ok(sources) = below.read("b.nft") {
+                    assert_eq!(&*sources[0].content, "inside");
+                    read += 1;
+                }
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(read > 0);
+        });
+    }
+
     #[test]
     fn wildcards_match_as_in_a_shell() {
         for (pattern, name, is) in [
