@@ -10,10 +10,6 @@ pub(crate) struct Escaped<'a>(pub(crate) &'a BStr);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // ASCII without control characters, as nearly all names are.
-        if self.0.iter().all(|byte| matches!(byte, b' '..=b'~')) {
-            return fmt::Display::fmt(self.0, f);
-        }
         let text = self.0.to_str_lossy();
         match text.contains(char::is_control) {
             true => f.pad(&text.escape_debug().to_string()),
