@@ -148,7 +148,7 @@ impl Script {
         options: &Options,
         mut show: impl FnMut(&Transaction),
     ) -> Result<Done, RunError> {
-        let mut known = Known::default();
+        let mut known = Known::new(options);
         if !self.changes_something() {
             if self.questions().nth(1).is_some() {
                 self.check_questions(nft, &mut known)?; // a single one says it itself
