@@ -39,17 +39,17 @@ pub struct Answer<'s> {
 /// since. Counters, and elements that come with packets or go with time, are as they were read.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// By what was asked for.
+    /// By the tables.
     read: HashMap<String, Arc<Snapshot>>,
     terse: bool,
     with_bytecode: bool,
 }
 
-/// Reads a part of these tables; without the elements of sets that have names if it is to be terse.
+/// Reads parts of these tables; without the elements of sets that have names if it is to be terse.
 fn read(
     nft: &mut Connection,
     scope: &Scope<'_>,
-    part: Part<'_>,
+    parts: &[Part<'_>],
     terse: bool,
 ) -> Result<Snapshot, SnapshotError> {
     let elements = match terse {
@@ -57,7 +57,7 @@ fn read(
         false => ElementsOf::all(),
     };
     let options = SnapshotOptions { elements };
-    let read = nft.snapshot_part(scope.clone(), part, options)?;
+    let read = nft.snapshot_parts(scope.clone(), parts, options)?;
     Ok(read.into_inner())
 }
 
@@ -81,26 +81,33 @@ impl Known {
         }
     }
 
+    /// What answers a question, with what the script's other questions ask of the same tables: these are of one reading.
     fn snapshot(
         &mut self,
         nft: &mut Connection,
-        scope: &Scope<'_>,
-        part: Part<'_>,
+        question: &Question<'_>,
+        about: &About<'_>,
     ) -> Result<Arc<Snapshot>, RunError> {
-        let part = match self.with_bytecode {
-            true => Part::All,
-            false => part,
-        };
         if !self.read.is_empty() {
             let now = Some(nft.generation()?);
             self.read.retain(|_, snapshot| snapshot.generation() == now);
         }
-        let asked = format!("{scope:?} {part:?}");
-        if let Some(snapshot) = self.read.get(&asked) {
+        let tables = format!("{:?}", about.scope);
+        if let Some(snapshot) = self.read.get(&tables) {
             return Ok(snapshot.clone());
         }
-        let snapshot = Arc::new(read(nft, scope, part, self.terse)?);
-        self.read.insert(asked, snapshot.clone());
+        let parts = match self.with_bytecode {
+            true => vec![Part::All],
+            false => {
+                let others = question.script.questions();
+                let others = others.filter_map(|other| other.about().ok());
+                let others = others.filter(|other| other.scope == about.scope);
+                let parts: HashSet<_> = others.map(|other| other.part).collect();
+                parts.into_iter().collect()
+            }
+        };
+        let snapshot = Arc::new(read(nft, &about.scope, &parts, self.terse)?);
+        self.read.insert(tables, snapshot.clone());
         Ok(snapshot)
     }
 }
@@ -130,7 +137,7 @@ impl<'s> Answer<'s> {
         options: &Options,
     ) -> Result<Self, SnapshotError> {
         Ok(Self {
-            snapshot: Arc::new(read(nft, scope, part, options.terse)?),
+            snapshot: Arc::new(read(nft, scope, &[part], options.terse)?),
             part,
         })
     }
@@ -349,7 +356,7 @@ impl<'s> Question<'s> {
             return Ok(());
         }
         let about = self.about().map_err(|fault| self.wrong(fault))?;
-        let now = known.snapshot(nft, &about.scope, about.part)?;
+        let now = known.snapshot(nft, self, &about)?;
         self.check(&now, planned).map_err(|fault| self.wrong(fault))
     }
 
@@ -441,7 +448,9 @@ impl<'s> Question<'s> {
     /// # Errors
     /// [`RunError::Script`] if what it asks for is not there, or is no part of a ruleset; otherwise those of requests.
     pub fn answer(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
-        self.answer_from(nft, &mut Known::default())
+        self.answer_by(nft, |nft, about| {
+            Ok(Arc::new(read(nft, &about.scope, &[about.part], false)?))
+        })
     }
 
     /// The same, with what was read for others ([`Done::known`](super::Done::known)), where that is still so.
@@ -453,13 +462,21 @@ impl<'s> Question<'s> {
         nft: &mut Connection,
         known: &mut Known,
     ) -> Result<Answer<'s>, RunError> {
+        self.answer_by(nft, |nft, about| known.snapshot(nft, self, about))
+    }
+
+    fn answer_by(
+        &self,
+        nft: &mut Connection,
+        read: impl FnOnce(&mut Connection, &About<'_>) -> Result<Arc<Snapshot>, RunError>,
+    ) -> Result<Answer<'s>, RunError> {
         match self.command.verb {
             Verb::Get => return self.elements(nft),
             Verb::Reset => return self.reset(nft),
             _ => {}
         }
         let about = self.about().map_err(|fault| self.wrong(fault))?;
-        let snapshot = known.snapshot(nft, &about.scope, about.part)?;
+        let snapshot = read(nft, &about)?;
         self.check(&snapshot, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
         Ok(Answer {
@@ -479,11 +496,11 @@ impl<'s> Question<'s> {
                 return Err(self.wrong(fault));
             }
         };
-        let tables = read(nft, &about.scope, Part::Tables, true)?;
+        let tables = read(nft, &about.scope, &[Part::Tables], true)?;
         let snapshot = nft.answered(tables, &asked)?;
         let snapshot = match snapshot {
             Some(snapshot) => snapshot,
-            None => read(nft, &about.scope, about.part, true)?, // to say what is missing
+            None => read(nft, &about.scope, &[about.part], true)?, // to say what is missing
         };
         self.check(&snapshot, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
@@ -499,7 +516,7 @@ impl<'s> Question<'s> {
             return Err(self.wrong(self.fault("only elements are looked up")));
         };
         let table = Scope::table(elements.family, &*elements.table);
-        let known = read(nft, &table, Part::Set(&elements.set), true)?;
+        let known = read(nft, &table, &[Part::Set(&elements.set)], true)?;
         self.check(&known, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
         let compiler = Compiler::new(Some(&known), self.script.time_zone());

@@ -16,8 +16,10 @@
 //! | `Objects` | a dump of the objects of this type |
 //! | `Object` | the object |
 //! | `All` | [`Connection::snapshot_with`] |
+//!
+//! Several chains, or sets, by their names take one dump for all of them.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use bstr::{BStr, BString};
@@ -46,7 +48,7 @@ use crate::nft::{
 const MANY_SETS: usize = 32;
 
 /// Which part of a ruleset is read or listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Part<'p> {
     /// All of it: `list ruleset`, `list table`.
@@ -81,14 +83,6 @@ pub enum Part<'p> {
 }
 
 impl Part<'_> {
-    /// The elements of which sets are read of it.
-    fn elements(self, options: SnapshotOptions) -> ElementsOf {
-        match self {
-            Self::Chain(_) => options.elements & ElementsOf::ANONYMOUS,
-            _ => options.elements,
-        }
-    }
-
     /// Whether it is one object, which has a name.
     const fn is_one(&self) -> bool {
         match self {
@@ -296,7 +290,7 @@ impl Connection {
         read.map(PartialSnapshot)
     }
 
-    /// Reads a part of these tables, and nothing else: at most what `nft list` asks for. Of a chain (`Part::Chain`) it reads
+    /// Reads parts of these tables, and nothing else: at most what `nft list` asks for. Of a chain ([`Part::Chain`]) it reads
     /// what [`snapshot_chains`](Self::snapshot_chains) does. The options say of which sets it reads the elements.
     ///
     /// ```
@@ -305,7 +299,7 @@ impl Connection {
     /// use chainwright::nft::{Connection, Family, Part, Scope, SnapshotOptions};
     /// let mut nft = Connection::open()?;
     /// let (scope, options) = (Scope::table(Family::IP, "nat"), SnapshotOptions::default());
-    /// let part = nft.snapshot_part(scope, Part::Map(b"services"), options)?;
+    /// let part = nft.snapshot_parts(scope, &[Part::Map(b"services")], options)?;
     /// for map in part.tables().filter_map(|table| table.set("services")) {
     ///     println!("{} has {} elements", map.set(), map.element_count());
     /// }
@@ -315,21 +309,23 @@ impl Connection {
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
-    pub fn snapshot_part(
+    pub fn snapshot_parts(
         &mut self,
         scope: Scope<'_>,
-        part: Part<'_>,
+        parts: &[Part<'_>],
         options: SnapshotOptions,
     ) -> Result<PartialSnapshot, SnapshotError> {
-        let read = match part {
-            Part::All => self.snapshot_with(scope, options),
-            _ => self.consistent(
-                &scope,
-                part.elements(options),
-                part.is_one(),
-                |reader, scope| reader.part(scope, part),
-            ),
-        };
+        if parts.contains(&Part::All) {
+            return self.snapshot_with(scope, options).map(PartialSnapshot);
+        }
+        let mut elements = options.elements;
+        if parts.iter().all(|part| matches!(part, Part::Chain(_))) {
+            elements &= ElementsOf::ANONYMOUS;
+        }
+        let alone = matches!(parts, [part] if part.is_one());
+        let read = self.consistent(&scope, elements, alone, |reader, scope| {
+            reader.parts(scope, parts)
+        });
         read.map(PartialSnapshot)
     }
 
@@ -386,53 +382,98 @@ impl Connection {
 }
 
 impl Reader<'_> {
-    fn part(&mut self, scope: &Scope<'_>, part: Part<'_>) -> Result<(), Error> {
+    fn parts(&mut self, scope: &Scope<'_>, parts: &[Part<'_>]) -> Result<(), Error> {
         self.tables(scope)?;
-        let tables = 0..self.snapshot.index.tables.len();
-        match part {
-            _ if tables.is_empty() => {}
-            Part::All => self.read(scope)?,
-            Part::Tables => {}
-            Part::Chains => self.chains(scope, &|_| true)?,
-            Part::Chain(name) => {
-                for table in tables {
-                    if let Some(chain) = self.one_chain(table, name.into())? {
-                        self.rules_with_parts(table, vec![chain])?;
+        if self.snapshot.index.tables.is_empty() {
+            return Ok(());
+        }
+        self.parts_of_objects(scope, parts)?;
+        self.parts_of_sets(scope, parts)?;
+        self.parts_of_chains(scope, parts)
+    }
+
+    /// Reads the stateful objects and the flowtables of parts.
+    fn parts_of_objects(&mut self, scope: &Scope<'_>, parts: &[Part<'_>]) -> Result<(), Error> {
+        if parts.contains(&Part::Flowtables) {
+            self.flowtables(scope)?;
+        }
+        for part in parts {
+            match *part {
+                Part::Objects(object_type) => self.objects(scope, Some(object_type))?,
+                Part::Object(object_type, name) if !parts.contains(&Part::Objects(object_type)) => {
+                    for table in 0..self.snapshot.index.tables.len() {
+                        let (family, of) = self.table_name(table)?;
+                        let object = StatefulObject::named(family, of, object_type, name);
+                        self.look("look an object up", NFT_MSG_GETOBJ, family, |writer| {
+                            object.write_identity(writer);
+                        })?;
                     }
                 }
-            }
-            Part::Sets | Part::Maps | Part::Meters => {
-                self.sets(scope, &|set| part.has_set(set))?;
-                self.elements(|_| true)?;
-            }
-            Part::Set(name) | Part::Map(name) | Part::Meter(name) => {
-                for table in tables {
-                    self.one_set(table, name.into())?;
+                Part::Flowtable(name) if !parts.contains(&Part::Flowtables) => {
+                    for table in 0..self.snapshot.index.tables.len() {
+                        let (family, of) = self.table_name(table)?;
+                        let request = "look a flowtable up";
+                        self.look(request, NFT_MSG_GETFLOWTABLE, family, |writer| {
+                            writer
+                                .string(NFTA_FLOWTABLE_TABLE, &of)
+                                .string(NFTA_FLOWTABLE_NAME, name);
+                        })?;
+                    }
                 }
-                self.elements(|set| part.has_set(set))?;
+                _ => {}
             }
-            Part::Flowtables => self.flowtables(scope)?,
-            Part::Flowtable(name) => {
-                for table in tables {
-                    let (family, of) = self.table_name(table)?;
-                    let request = "look a flowtable up";
-                    self.look(request, NFT_MSG_GETFLOWTABLE, family, |writer| {
-                        writer
-                            .string(NFTA_FLOWTABLE_TABLE, &of)
-                            .string(NFTA_FLOWTABLE_NAME, name);
-                    })?;
+        }
+        Ok(())
+    }
+
+    /// Reads the sets of parts, and their elements.
+    fn parts_of_sets(&mut self, scope: &Scope<'_>, parts: &[Part<'_>]) -> Result<(), Error> {
+        let mut names: BTreeMap<BString, Vec<Part<'_>>> = BTreeMap::new();
+        let mut kinds = Vec::new();
+        for part in parts {
+            match *part {
+                Part::Set(name) | Part::Map(name) | Part::Meter(name) => {
+                    names.entry(name.into()).or_default().push(*part);
                 }
+                Part::Sets | Part::Maps | Part::Meters => kinds.push(*part),
+                _ => {}
             }
-            Part::Objects(object_type) => self.objects(scope, Some(object_type))?,
-            Part::Object(object_type, name) => {
-                for table in tables {
-                    let (family, of) = self.table_name(table)?;
-                    let object = StatefulObject::named(family, of, object_type, name);
-                    self.look("look an object up", NFT_MSG_GETOBJ, family, |writer| {
-                        object.write_identity(writer);
-                    })?;
-                }
+        }
+        let is_of_kind = |set: &SetRef<'_>| kinds.iter().any(|part| part.has_set(set));
+        let named = |set: &SetRef<'_>| names.get(set.name());
+        if !kinds.is_empty() || names.len() > 1 {
+            self.sets(scope, &|set| is_of_kind(set) || named(set).is_some())?;
+        }
+        for table in 0..self.snapshot.index.tables.len() {
+            for name in names.keys() {
+                self.one_set(table, name.as_ref())?;
             }
+        }
+        self.elements(|set| {
+            let named = named(set).into_iter().flatten();
+            is_of_kind(set) || named.into_iter().any(|part| part.has_set(set))
+        })
+    }
+
+    /// Reads the chains of parts, and the rules of those that are named.
+    fn parts_of_chains(&mut self, scope: &Scope<'_>, parts: &[Part<'_>]) -> Result<(), Error> {
+        let names: BTreeSet<&BStr> = parts
+            .iter()
+            .filter_map(|part| match *part {
+                Part::Chain(name) => Some(name.into()),
+                _ => None,
+            })
+            .collect();
+        let all = parts.contains(&Part::Chains);
+        if all || names.len() > 1 {
+            self.chains(scope, &|chain| all || names.contains(chain.name()))?;
+        }
+        for table in 0..self.snapshot.index.tables.len() {
+            let mut chains = Vec::with_capacity(names.len());
+            for name in &names {
+                chains.extend(self.one_chain(table, name)?);
+            }
+            self.rules_with_parts(table, chains)?;
         }
         Ok(())
     }
@@ -501,10 +542,13 @@ impl Reader<'_> {
         table: usize,
         names: &BTreeSet<BString>,
     ) -> Result<Vec<usize>, Error> {
-        if names.len() > MANY_SETS {
+        let Snapshot { index, arena, .. } = &self.snapshot;
+        let mut missing = names.clone();
+        missing.retain(|name| index.set(arena, table, name.as_ref()).is_none());
+        if missing.len() > MANY_SETS {
             let (family, of) = self.table_name(table)?;
             let scope = Scope::table(family, of);
-            self.sets(&scope, &|set| names.contains(set.name()))?;
+            self.sets(&scope, &|set| missing.contains(set.name()))?;
         }
         let mut sets = Vec::with_capacity(names.len());
         for name in names {
