@@ -87,6 +87,7 @@ impl Connection {
                 }
             }
             Answered::Elements(set, elements) => {
+                snapshot.elements = ElementsOf::all();
                 for element in *elements {
                     match self.element_message(NFT_MSG_GETSETELEM, set, element)? {
                         Some(message) => snapshot.take_in(&message)?,

@@ -29,7 +29,7 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_TABLE, NFTA_TABLE_NAME,
 };
 
-use super::index::{Inserted, chain_at, set_at, table_at};
+use super::index::{Inserted, set_at, table_at};
 use super::read::{Lane, Reader};
 use super::within::{DEPTH, Mention, each_name};
 use super::{ElementsOf, Snapshot, SnapshotError, SnapshotOptions, SnapshotTable};
@@ -579,11 +579,7 @@ impl Reader<'_> {
         for _ in 0..=DEPTH {
             let mut bound = BTreeSet::new();
             for chain in chains {
-                let index = &self.snapshot.index.tables[table].chains[chain];
-                let view = chain_at(&self.snapshot.arena, index.at)?;
-                if view.references() == Some(0) {
-                    continue; // it has no rules
-                }
+                // Also if it counts none: while somebody's transaction is prepared, the count is what that will leave.
                 self.rules_of(table, chain, Some(Lane::Long))?;
                 // Each rule names the one before it.
                 let index = &self.snapshot.index.tables[table].chains[chain];

@@ -447,7 +447,17 @@ impl Reader<'_> {
                 scope_admits(scope, message, NFTA_CHAIN_TABLE)
                     && ChainRef::parse(message).is_ok_and(|chain| admits(&chain))
             },
-        )
+        )?;
+        for table in &self.snapshot.index.tables {
+            let mut handle = 0;
+            for chain in &table.chains {
+                let chain = chain_at(&self.snapshot.arena, chain.at)?;
+                // Two of one handle, or an order that is none: the dump was shifted.
+                self.consistent &= chain.handle() > handle;
+                handle = chain.handle();
+            }
+        }
+        Ok(())
     }
 
     /// Reads stateful objects, of all types or of one.
