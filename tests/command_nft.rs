@@ -396,7 +396,7 @@ fn requests_do_not_grow_with_what_was_not_asked_for() {
             )
         })
         .collect();
-    let others = format!("table ip a {{ {others} }} table ip z {{ {others} }}");
+    let others = format!("\ntable ip a {{\n{others}}}\ntable ip z {{\n{others}}}\n");
     let alone = [own.to_owned(), own.to_owned() + &others].map(|text| {
         let side = Side::ours();
         let ran = side.run_with(&find("nft"), &["-f", "-"], &text);

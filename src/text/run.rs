@@ -123,7 +123,7 @@ impl Script {
     /// ```
     ///
     /// Where it depends on what is there, and others change that meanwhile, it begins again, as the connection's
-    /// [`with_retry`](Connection::with_retry) says. Of what is there no more is read than the tables and sets, and what it
+    /// [`with_retry`](Connection::with_retry) says. Of what is there no more is read than what it
     /// speaks of: the ranges of a set that it adds to, a chain that it renames, the rules of a chain of which it counts them.
     ///
     /// # Errors

@@ -255,12 +255,12 @@ pub(crate) const CASES: &[Case] = &[
     case("list ct helper ip t h"),
     but_output(
         "list secmarks",
-        "nft lists tables with objects of other types, until 1.0.9",
+        "nft 1.0.6 lists tables with objects of other types, too; 1.1 does not",
         "",
     ),
     but_output(
         "list synproxys",
-        "nft lists tables with objects of other types, until 1.0.9",
+        "nft 1.0.6 lists tables with objects of other types, too; 1.1 does not",
         "",
     ),
     of_nothing(case("list ruleset")),

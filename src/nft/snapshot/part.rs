@@ -29,8 +29,8 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_TABLE, NFTA_TABLE_NAME,
 };
 
-use super::index::{Inserted, set_at, table_at};
-use super::read::{Lane, Reader};
+use super::index::{Inserted, chain_at, set_at, table_at};
+use super::read::{Lane, MissingRules, Reader, uses};
 use super::within::{DEPTH, Mention, each_name};
 use super::{ElementsOf, Snapshot, SnapshotError, SnapshotOptions, SnapshotTable};
 use crate::netlink::{Error, MessageWriter};
@@ -351,7 +351,8 @@ impl Connection {
             let empty = Snapshot::of(scope.clone().into_owned(), elements);
             let mut reader = Reader::of(self, empty);
             let done = read(&mut reader, scope);
-            let (mut snapshot, consistent) = (reader.snapshot, reader.consistent);
+            let (mut snapshot, missing) = (reader.snapshot, reader.missing);
+            let consistent = reader.consistent && missing.is_none();
             match done {
                 Ok(()) => {}
                 Err(Error::Interrupted) if attempts.again() => continue,
@@ -372,9 +373,13 @@ impl Connection {
                 watch = None;
             }
             if !attempts.again() {
-                return Err(SnapshotError::Interrupted {
-                    attempts: attempts.made(),
-                    snapshot: Box::new(snapshot),
+                let snapshot = Box::new(snapshot);
+                return Err(match missing {
+                    Some(chain) => SnapshotError::Incomplete { chain, snapshot },
+                    None => SnapshotError::Interrupted {
+                        attempts: attempts.made(),
+                        snapshot,
+                    },
                 });
             }
         }
@@ -584,6 +589,16 @@ impl Reader<'_> {
                 // Each rule names the one before it.
                 let index = &self.snapshot.index.tables[table].chains[chain];
                 self.consistent &= !index.broken;
+                // Nothing leads to a base chain, so all that it counts are rules.
+                let view = chain_at(&self.snapshot.arena, index.at)?;
+                let (found, expected) = (index.rules.len() as u64, uses(&view));
+                if view.hook().is_some() && found != u64::from(expected) {
+                    self.missing.get_or_insert_with(|| MissingRules {
+                        chain: view.to_string(),
+                        found,
+                        expected,
+                    });
+                }
                 for &rule in &index.rules {
                     let rule = RuleRef::parse(&self.snapshot.arena.message(rule)?)?;
                     each_name(&rule, &mut |name| match name {

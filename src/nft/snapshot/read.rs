@@ -133,6 +133,8 @@ pub(super) struct Reader<'c> {
     watched: bool,
     /// Whether there was one.
     moved: bool,
+    /// The first base chain that was read by itself and lacks rules.
+    pub(super) missing: Option<MissingRules>,
 }
 
 /// What an attempt read.
@@ -306,6 +308,7 @@ impl Connection {
             to_the_end: to_the_end || watch.is_some(),
             watched: watch.is_some(),
             moved: false,
+            missing: None,
         };
         reader.read(scope)?;
         let mut missing = match reader.consistent {
@@ -395,6 +398,7 @@ impl<'c> Reader<'c> {
             to_the_end: true,
             watched: true,
             moved: false,
+            missing: None,
         }
     }
 }
@@ -932,7 +936,7 @@ fn see_change(moved: &mut Option<&mut bool>, consistent: &mut bool) {
 }
 
 /// How many rules and references a chain says it has.
-fn uses(chain: &ChainRef<'_>) -> u32 {
+pub(super) fn uses(chain: &ChainRef<'_>) -> u32 {
     chain.references().unwrap_or(0)
 }
 
