@@ -134,13 +134,13 @@ pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "text")]
-pub(crate) use snapshot::{Answered, Needed};
+pub(crate) use snapshot::{Answered, Needed, is_map, is_meter};
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};
 pub use snapshot::{
-    Contents, ElementsOf, LeftOut, MissingRules, NotOwn, Plan, PlanOptions, Replaced, Restored,
-    Snapshot, SnapshotChain, SnapshotError, SnapshotOptions, SnapshotSet, SnapshotTable,
-    WriteError,
+    Contents, ElementsOf, LeftOut, MissingRules, NotOwn, Part, PartialSnapshot, Plan, PlanOptions,
+    Replaced, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotOptions, SnapshotSet,
+    SnapshotTable, WriteError,
 };
 #[cfg(feature = "backup")]
 pub use snapshot::{FileError, NotRegular, Provenance};

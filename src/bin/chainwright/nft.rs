@@ -280,7 +280,7 @@ impl Session<'_> {
         };
         let mut echo = None;
         let mut document = None;
-        let mut known = Known::default();
+        let mut known = Known::new(&self.options);
         let mut nft = None;
         let changes = script.changes_something();
         let is_told = self.args.echo && self.json;
@@ -297,6 +297,9 @@ impl Session<'_> {
             document = script.echoed_json(&done);
             (echo, known) = (done.echo, done.known);
             nft = Some(opened);
+        }
+        if self.args.debug.is_some() {
+            known = known.with_bytecode();
         }
         for question in script.questions() {
             if let Some(text) = question.description() {

@@ -12,7 +12,7 @@ use crate::nft::expr::{Data, Decoded, Expressions, Immediate, ObjectType, Verdic
 use crate::nft::{ChainFlags, ElementRef, RuleRef, SetFlags, SetRef};
 
 /// How deep chains can be bound within one another: as deep as the kernel jumps.
-const DEPTH: usize = 16;
+pub(super) const DEPTH: usize = 16;
 
 /// Something that a rule or an element names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -109,6 +109,15 @@ fn looked_at<'r>(
         };
         (expression, decoded)
     })
+}
+
+/// Visits what a rule names itself.
+pub(super) fn each_name(rule: &RuleRef<'_>, visit: &mut dyn FnMut(Mention<'_>)) {
+    for (_, decoded) in looked_at(rule) {
+        if let Some(name) = decoded.as_ref().and_then(name_in) {
+            visit(name);
+        }
+    }
 }
 
 /// Visits what an element of a set names.
