@@ -8,6 +8,8 @@ mod cases;
 mod common;
 #[path = "services/draws.rs"]
 mod draws;
+#[path = "services/flood.rs"]
+mod flood;
 #[path = "services/kill.rs"]
 mod kill;
 #[path = "services/kube_proxy.rs"]
@@ -228,4 +230,29 @@ fn iptables_is_what_kube_proxy_writes() {
 #[test]
 fn iptables_legacy_is_what_kube_proxy_writes() {
     kube_proxy::iptables(Backend::Legacy);
+}
+
+/// How many changes of each kind there are each way while flows come.
+fn commits() -> usize {
+    from_env("FLOOD_COMMITS", 40)
+}
+
+#[test]
+fn flat_translates_every_flow() {
+    flood::flooded(Layout::Flat, commits());
+}
+
+#[test]
+fn nftables_translates_every_flow() {
+    flood::flooded(NFTABLES, commits());
+}
+
+#[test]
+fn flat_takes_away_last_what_packets_look_up() {
+    flood::in_order();
+}
+
+#[test]
+fn nftables_takes_away_last_what_packets_look_up() {
+    flood::in_order_in_chains();
 }

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::config::Config;
+use super::conflict::Conflict;
 use super::family::{OfFamily, SetAside};
 use super::layout::flat::{self, Flat};
 use super::layout::iptables::Iptables;
@@ -72,6 +73,9 @@ pub struct Synced {
     /// Services that this sync brought and the kernel refused, while it took the others. They are tried again when they
     /// change, and when all is looked at.
     pub set_aside: Vec<SetAside>,
+    /// Addresses and ports that services ask for and other services have, as far as this sync found them; if it was whole,
+    /// all of them.
+    pub conflicts: Vec<Conflict>,
 }
 
 impl ServiceProxy {
@@ -208,6 +212,7 @@ impl ServiceProxy {
                 Ok(done) => {
                     synced.transactions += done.transactions;
                     synced.set_aside.extend(done.set_aside);
+                    synced.conflicts.extend(done.conflicts);
                 }
                 Err(error) => {
                     family.is_known = false;
@@ -248,6 +253,12 @@ impl ServiceProxy {
     /// All services that are set aside, each family by itself.
     pub fn set_aside(&self) -> impl Iterator<Item = SetAside> {
         self.families.iter().flat_map(OfFamily::aside)
+    }
+
+    /// All addresses and ports that services ask for and other services have, each family by itself. Such a service is
+    /// served at its other addresses alone.
+    pub fn conflicts(&self) -> impl Iterator<Item = Conflict> {
+        self.families.iter().flat_map(OfFamily::conflicts)
     }
 
     /// Has the next [`sync`](Self::sync) read what is in the kernel and mend it: what a proxy does from time to time
