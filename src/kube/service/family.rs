@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::config::Config;
 use super::conflict::{Conflict, Fronts};
-use super::layout::{FamilyLayout, Observer, PortChange, Ports};
+use super::layout::{FamilyLayout, Observer, OwnCommits, PortChange, Ports};
 use super::map::Map;
 use super::model::ObjectName;
 use super::names::PortName;
@@ -91,6 +91,10 @@ impl OfFamily {
     pub(super) fn set_config(&mut self, config: &Arc<Config>) {
         self.layout.set_config(Arc::clone(config));
         self.stale.set_config(Arc::clone(config));
+    }
+
+    pub(super) fn share(&mut self, commits: &OwnCommits) {
+        self.layout.share(commits.clone());
     }
 
     pub(super) fn observe(&mut self, observer: Observer) {

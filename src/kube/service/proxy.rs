@@ -8,7 +8,7 @@ use super::family::{OfFamily, SetAside};
 use super::layout::flat::{self, Flat};
 use super::layout::iptables::Iptables;
 use super::layout::nftables::{self, Nftables};
-use super::layout::{FamilyLayout, Layout, Observer, Progress};
+use super::layout::{FamilyLayout, Layout, Observer, OwnCommits, Progress};
 use super::model::ObjectName;
 use super::stale::StaleFlows;
 use super::store::Services;
@@ -55,6 +55,7 @@ pub struct ServiceProxy {
     config: Arc<Config>,
     layout: Layout,
     families: Vec<OfFamily>,
+    commits: OwnCommits,
     /// Whether all services may come to something else, though none changed.
     is_resolved_anew: bool,
     observer: Observer,
@@ -85,18 +86,22 @@ impl ServiceProxy {
     /// Those of opening connections.
     pub fn open(layout: Layout, config: Config) -> Result<Self, Error> {
         let config = Arc::new(config);
+        let commits = OwnCommits::default();
         let families = config
             .families
             .iter()
             .map(|&family| {
                 let layout = open(layout, family, &config)?;
-                Ok(OfFamily::new(family, layout, &config))
+                let mut family = OfFamily::new(family, layout, &config);
+                family.share(&commits);
+                Ok(family)
             })
             .collect::<Result<_, Error>>()?;
         Ok(Self {
             config,
             layout,
             families,
+            commits,
             is_resolved_anew: false,
             observer: Observer::default(),
         })
@@ -158,6 +163,7 @@ impl ServiceProxy {
                 let layout = open(self.layout, family, &config)?;
                 let mut family = OfFamily::new(family, layout, &config);
                 family.observe(self.observer.clone());
+                family.share(&self.commits);
                 families.push(family);
             }
         }

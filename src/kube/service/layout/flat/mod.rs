@@ -486,10 +486,17 @@ impl Flat {
         if self.ownership == Some(Ownership::Owned) {
             return self.nft.commit(tx);
         }
-        if let Some(generation) = self.generation {
-            tx.expect_generation(generation);
+        let commits = &self.common.commits;
+        let known = self.generation.map(|known| commits.latest(known));
+        if let Some(known) = known {
+            tx.expect_generation(known);
         }
         self.generation = self.nft.commit_numbered(tx)?;
+        if let (Some(known), Some(made)) = (known, self.generation)
+            && !self.only_checks
+        {
+            commits.note(known, made);
+        }
         Ok(())
     }
 
@@ -548,7 +555,13 @@ impl Flat {
     /// Makes what is there what is desired: see [`FamilyLayout::adopt`].
     fn adopt_once(&mut self, ports: &Ports) -> Result<usize, Error> {
         if self.common.config.own {
+            let before = self.nft.generation()?;
             self.ownership = Some(self.nft.own(self.table(), TABLE)?);
+            // It may have made the table, in one commit.
+            let made = self.nft.generation()?;
+            if made == before.next() && !self.only_checks {
+                self.common.commits.note(before, made);
+            }
         }
         self.generation = Some(self.nft.generation()?);
         let family = self.table();

@@ -285,6 +285,19 @@ impl Rules<'_> {
         self.config.localhost_node_ports && self.family == Family::Ipv4
     }
 
+    /// Whether node ports are at a loopback address, by the configuration and by where node ports are.
+    pub(super) fn serves_at_loopback(&self) -> bool {
+        let lo = loopback_network(self.family);
+        self.has_node_ports_at_loopback()
+            && match self.config.node_port_addresses.of(self.family) {
+                NodePortsOf::Every => true,
+                NodePortsOf::These(addresses) => addresses.iter().any(IpAddr::is_loopback),
+                NodePortsOf::Networks(networks) => networks
+                    .iter()
+                    .any(|of| of.contains(&lo) || lo.contains(of)),
+            }
+    }
+
     /// What to do with packets that have nowhere to go.
     const fn refuse(&self, refusal: Refusal) -> Target {
         match refusal {

@@ -128,8 +128,12 @@ impl Nftables {
                 self.known = Known::Owned;
             }
             Known::Since(generation) => {
+                let generation = self.common.commits.latest(generation);
                 tx.expect_generation(generation);
                 let made = self.nft.commit_numbered(tx)?;
+                if let Some(made) = made {
+                    self.common.commits.note(generation, made);
+                }
                 self.known = made.map_or(Known::No, Known::Since);
             }
             Known::No => {
@@ -176,6 +180,7 @@ impl Nftables {
         // Nobody need wait for others to be still: what somebody does to the table meanwhile is looked for afterwards.
         let mut was_alone = true;
         let mut last: Option<Generation> = None;
+        let before = self.nft.generation()?;
         let all = ports.len() + elements.iter().count();
         let filled = fill(&mut writer, ports, &elements, |tx, done| {
             made += 1;
@@ -185,11 +190,11 @@ impl Nftables {
                 return Ok(());
             }
             let generation = self.nft.commit_numbered(tx)?;
-            if let Some(last) = last {
-                // There is none of the number 0.
-                let next = last.number().checked_add(1).unwrap_or(1);
-                was_alone &= generation.map(Generation::number) == Some(next);
+            let is_next = generation == Some(last.unwrap_or(before).next());
+            if let Some(made) = generation.filter(|_| is_next) {
+                self.common.commits.note(last.unwrap_or(before), made);
             }
+            was_alone &= is_next || last.is_none();
             last = generation;
             self.common.observer.tell(self.of, done, all);
             Ok(())
