@@ -6,6 +6,8 @@ mod adopt;
 #[path = "services/cases.rs"]
 mod cases;
 mod common;
+#[path = "services/contested.rs"]
+mod contested;
 #[path = "services/draws.rs"]
 mod draws;
 #[path = "services/flood.rs"]
@@ -255,4 +257,38 @@ fn flat_takes_away_last_what_packets_look_up() {
 #[test]
 fn nftables_takes_away_last_what_packets_look_up() {
     flood::in_order_in_chains();
+}
+
+#[test]
+fn an_address_belongs_to_one_service() {
+    for layout in Layout::ALL {
+        contested::services_ask_for_one_address(layout);
+    }
+}
+
+#[test]
+fn node_ports_are_at_the_same_addresses_in_every_layout() {
+    for layout in Layout::ALL {
+        contested::node_ports(layout);
+        contested::node_gets_an_address(layout);
+    }
+}
+
+#[test]
+fn node_ports_are_at_loopback_where_that_is_asked_for() {
+    for layout in [IPTABLES, LEGACY] {
+        contested::node_ports_at_loopback(layout);
+    }
+}
+
+#[test]
+fn flat_writes_nothing_where_nothing_differs() {
+    adopt::writes_nothing();
+}
+
+#[test]
+fn own_commits_are_no_foreign_change() {
+    for layout in [Layout::Flat, NFTABLES] {
+        adopt::own_commits(layout);
+    }
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 
+use super::Ids;
 use super::rules::{FIREWALL, Shape};
 use super::service::{Front, cluster_group, id_of_group};
 use super::sets::{SetKind, TABLE, Words};
@@ -233,7 +234,7 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
                 | SetKind::LocalNodeports => value.as_ref().and_then(|group| group.number_at(0)),
                 _ => None,
             };
-            ids.extend(group.map(id_of_group));
+            ids.extend(group.map(id_of_group).filter(|id| *id < Ids::END));
         }
     }
     Ok(Found::Ours(There {

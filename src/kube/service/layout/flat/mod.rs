@@ -117,6 +117,8 @@ struct Ids {
 }
 
 impl Ids {
+    /// A number that elements in the kernel have and that is not below this is nobody's: a group has twice the number.
+    const END: u32 = 1 << 30;
     /// For how long a number stays unused: a packet may have looked it up that the kernel is still dealing with.
     const QUARANTINE: Duration = Duration::from_secs(1);
 
@@ -663,7 +665,8 @@ impl Flat {
                 let mut known = None;
                 fronts(port, 0, &self.common.config, |front, _| {
                     let id = || there.group(&front).map(id_of_group);
-                    known = known.or_else(|| id().filter(|id| !taken.contains(id)));
+                    let is_free = |id: &u32| *id < Ids::END && !taken.contains(id);
+                    known = known.or_else(|| id().filter(is_free));
                 });
                 taken.extend(known);
                 known
@@ -671,11 +674,13 @@ impl Flat {
             .collect();
         // A number that is in use, by a service that goes or that went last, is not given to another one at once.
         let last = there.ids.iter().chain(&taken).max();
-        let last = last.map_or(0, |last| last.saturating_add(1));
+        let last = last.map_or(0, |last| last + 1); // they are below Ids::END
         let gone = there.ids.iter().filter(|id| !taken.contains(*id));
         state.ids.next = last;
+        // Others may have left a number that is far above all others: of the gap below it as many are kept as there are ports.
         state.ids.free = (0..last)
             .filter(|id| !taken.contains(id) && !there.ids.contains(id))
+            .take(ports.len())
             .map(|id| (None, id))
             .collect();
         gone.for_each(|id| state.ids.give_up(*id));

@@ -166,9 +166,13 @@ fn sources(port: &ServicePort, config: &Config) -> Option<Arc<[IpNet]>> {
     Some(sources.into())
 }
 
-/// The endpoints that some traffic on this node goes to: those of the cluster, and those of the node.
+/// The endpoints that some traffic on this node goes to: those of the cluster, and those of the node. None goes to a port
+/// of which others have all addresses.
 fn used(port: &ServicePort) -> [&[Backend]; 2] {
     let Backends { cluster, local, .. } = &port.backends;
+    if !port.has_cluster_ip && !port.is_external() {
+        return [&[]; 2];
+    }
     [
         if port.uses_cluster() { cluster } else { &[] },
         if port.uses_local() { local } else { &[] },

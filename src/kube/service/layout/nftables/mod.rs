@@ -18,8 +18,10 @@
 //!   that were on their way, and not a second later or at once: a packet that came before the change finds what it
 //!   looks up.
 //! - The set of an endpoint's clients is made anew if the time is another after which they are forgotten.
-//! - What two services ask for (an external address and port, a node port) goes to the first by name, not to the one
-//!   that came last.
+//! - What two services ask for (an external address and port, a node port) goes to one of them by a fixed order, not to
+//!   the one that came last.
+//! - Where node ports are at given addresses, and none of them is of a family, that family serves none. Where they are in
+//!   networks, that is decided when a packet comes.
 //! - With `masqueradeAll` the rule's comment is ours.
 //!
 //! Also the user data that only `nft` reads is that of its version 1.0.6, so that a table that kube-proxy left is taken
