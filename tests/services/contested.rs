@@ -121,13 +121,13 @@ pub(crate) fn services_ask_for_one_address(layout: Layout) {
                 put(&mut services, &net, service("a", 2, loser), Some(2));
                 let synced = sync(&net.node, &mut proxy, &mut services);
                 assert_eq!(synced.conflicts, [], "{what}");
-                proxy.distrust();
-                let synced = sync(&net.node, &mut proxy, &mut services);
-                assert_eq!(
-                    (synced.conflicts.len(), synced.transactions),
-                    (1, 0),
-                    "{what}"
-                );
+                for is_first in [true, false] {
+                    proxy.distrust();
+                    let synced = sync(&net.node, &mut proxy, &mut services);
+                    assert_eq!(synced.conflicts.len(), 1, "{what}");
+                    // The first look may delete what draws from as many endpoints as services had before.
+                    assert!(is_first || synced.transactions == 0, "{what}: {synced:?}");
+                }
 
                 services.remove_service(&ObjectName::new("default", "b"));
                 let synced = sync(&net.node, &mut proxy, &mut services);

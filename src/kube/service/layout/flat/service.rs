@@ -413,14 +413,19 @@ mod tests {
 
     #[test]
     fn an_endpoint_keeps_its_number_whoever_comes() {
-        let endpoint = |n: u32| SocketAddr::from((std::net::Ipv4Addr::from(0x0a00_0000 + n), 8080));
+        let endpoint = |n: u32| {
+            let address = std::net::Ipv4Addr::from(n.wrapping_mul(2_654_435_761));
+            SocketAddr::from((address, 8080))
+        };
         // The first pair of endpoints that have the same number.
         let mut by_number = HashMap::new();
-        let pair = (0..1 << 20).find_map(|n| {
+        let pair = (0..1 << 16).find_map(|n| {
             let other = by_number.insert(number_of(endpoint(n)), n)?;
-            Some([endpoint(other), endpoint(n)])
+            let mut pair = [endpoint(other), endpoint(n)];
+            pair.sort();
+            Some(pair)
         });
-        let [low, high] = pair.expect("of a million some have");
+        let [low, high] = pair.expect("of so many some have");
         let alone = numbered(&HashMap::new(), [high].into_iter());
         for before in [&alone, &numbered(&alone, [high, low].into_iter())] {
             let both = numbered(before, [low, high].into_iter());

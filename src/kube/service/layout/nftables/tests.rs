@@ -513,7 +513,7 @@ fn chains_that_are_in_use_go_later() {
         name,
         after: None,
     };
-    assert_eq!(layout.change(&ports, &[change.clone()]).unwrap(), 2);
+    assert_eq!(layout.change(&ports, &[change.clone()]).unwrap(), 3);
     assert_eq!(layout.adopt(&ports).unwrap(), 0);
 
     // It comes back before it was let go.
