@@ -133,6 +133,8 @@ pub use preflight::{Missing, Need};
 pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
+#[cfg(feature = "kube")]
+pub(crate) use snapshot::is_same_rule;
 #[cfg(feature = "text")]
 pub(crate) use snapshot::{Answered, Needed, is_map, is_meter};
 #[cfg(feature = "diff")]

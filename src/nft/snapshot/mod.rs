@@ -74,6 +74,8 @@ use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 pub(super) use apply::{Applied, TableKey};
 pub(super) use reconcile::scope_of;
 
+#[cfg(feature = "kube")]
+pub(crate) use compare::is_same_rule;
 pub use contents::Contents;
 #[cfg(feature = "text")]
 pub(crate) use definitions::Answered;
