@@ -527,7 +527,8 @@ impl Met {
         let met = self.0.borrow();
         // Each is there in three of four cases.
         if *self.1.borrow() >= 16 {
-            for (kind, name) in known {
+            // Padding is read and never written.
+            for (kind, name) in known.iter().filter(|(_, name)| !name.ends_with("_PAD")) {
                 assert!(met.contains(kind), "{name} was never there");
             }
         }

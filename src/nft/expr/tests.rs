@@ -226,7 +226,8 @@ pub(super) mod captured {
         layout: &[(u16, &'static str, Wire)],
     ) {
         let named: Vec<_> = layout.iter().map(|&(kind, name, _)| (kind, name)).collect();
-        assert_eq!(declared, named);
+        let declared = declared.iter().filter(|(_, name)| !name.ends_with("_PAD"));
+        assert!(declared.eq(&named), "{named:?}");
         for &(kind, name, wire) in layout {
             let wrap = |payload: &[u8]| written(|writer| _ = writer.bytes(kind, payload));
             // The attribute behind an unknown one, read and written again, the unknown one behind it.

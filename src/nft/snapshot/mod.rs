@@ -51,6 +51,7 @@ mod narrow;
 #[cfg(feature = "text")]
 mod needed;
 #[cfg(any(feature = "backup", feature = "serde"))]
+mod order;
 mod outside;
 mod pairs;
 mod pieces;

@@ -24,7 +24,7 @@ use chainwright_sys::nf_tables::{
 use super::index::{TableIndex, chain_at, table_at};
 use super::plan::{PlanOptions, wanted_flags};
 use super::reconcile::{insist, is_closed, is_late};
-use super::request::{copy_attributes, copy_object, copy_set};
+use super::request::{copy_attributes, copy_object, copy_set, without_padding};
 use super::write::{Numbers, Place, write_rule};
 use super::{READ, Snapshot, SnapshotError, WriteError};
 use crate::Error;
@@ -32,7 +32,7 @@ use crate::arena::Position;
 use crate::netlink::{MessageWriter, Unfit};
 use crate::nft::commit::CommitError;
 use crate::nft::connection::Connection;
-use crate::nft::declare::{Field, Kinds};
+use crate::nft::declare::{Field, Kinds, Known};
 use crate::nft::transaction::Transaction;
 use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table};
 
@@ -279,7 +279,14 @@ impl Snapshot {
         }
         for &flowtable in &table.flowtables {
             const GIVEN: Kinds = Kinds::given(Flowtable::KNOWN);
-            self.copy(tx, NFT_MSG_NEWFLOWTABLE, flowtable, GIVEN, |_| {})?;
+            self.copy(
+                tx,
+                NFT_MSG_NEWFLOWTABLE,
+                flowtable,
+                Flowtable::KNOWN,
+                GIVEN,
+                |_| {},
+            )?;
         }
         let bound = self.bound_chains(table, chain_id);
         for chain in &table.chains {
@@ -362,7 +369,7 @@ impl Snapshot {
         if id.is_some() {
             without = without.and(NFTA_CHAIN_NAME);
         }
-        self.copy(tx, NFT_MSG_NEWCHAIN, at, without, |writer| {
+        self.copy(tx, NFT_MSG_NEWCHAIN, at, Chain::KNOWN, without, |writer| {
             if let Some(id) = id {
                 writer.be32(NFTA_CHAIN_ID, id);
             }
@@ -375,12 +382,14 @@ impl Snapshot {
         tx: &mut Transaction,
         message: u8,
         at: Position,
+        known: &'static [Known],
         without: Kinds,
         more: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<(), Unfit> {
         let (family, attributes) = self.parts(at);
+        let attributes = without_padding(attributes, known);
         tx.operation(message, NLM_F_CREATE, family, |writer| {
-            copy_attributes(writer, attributes, without);
+            copy_attributes(writer, &attributes, without);
             more(writer);
         })?;
         Ok(())
