@@ -4,7 +4,7 @@
 //! One file: all of it leads one ruleset to another and compares the two.
 
 mod common;
-#[cfg(feature = "diff")]
+#[cfg(all(feature = "diff", feature = "model"))]
 #[path = "plan/order.rs"]
 mod order;
 
@@ -14,9 +14,7 @@ use std::time::Duration;
 
 #[cfg(feature = "diff")]
 use chainwright::Retry;
-use chainwright::netns::Sandbox;
 use chainwright::nft::DiffOptions;
-use chainwright::nft::expr::{Counter, Decoded};
 use chainwright::nft::{
     Chain, Connection, Family, PlanOptions, Rule, RuleRef, Scope, SetFlags, Snapshot,
     SnapshotChain, SnapshotTable, Table, Transaction,
@@ -25,7 +23,7 @@ use common::plans::{operations, with};
 use common::random::Random;
 use common::rulesets::{Listing, OF_CLIENTS, Ruleset, listing, listing_in, loaded_data, same};
 use common::tools::Tools;
-use common::{OnDrop, connect, kernel, report, sandbox};
+use common::{OnDrop, connect, kernel, report};
 
 fn snapshot(nft: &mut Connection) -> Snapshot {
     nft.snapshot(Scope::all())

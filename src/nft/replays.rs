@@ -459,8 +459,7 @@ fn a_failed_listing_gives_the_same_error_again() {
             assert_eq!(check(&listing.next().unwrap_err(), case), first);
         }
         assert_eq!(check(&listing.for_each(|_| {}).unwrap_err(), case), first);
-        let set = SetId::new(Family::IP, "t", "s");
-        let mut elements = nft.elements(&set).unwrap();
+        let mut elements = nft.elements(Family::IP, "t", "s").unwrap();
         let first = check(&elements.next().unwrap_err(), case);
         for _ in 0..3 {
             assert_eq!(check(&elements.next().unwrap_err(), case), first);

@@ -1,7 +1,8 @@
 //! What a kernel lists that puts padding before numbers of 64 bits (`NFTA_*_PAD`, on machines without efficient
 //! unaligned access) is the same as what other kernels list. Whether there is padding depends on where a message starts.
 
-use chainwright::iptables::{self, SaveOptions, Tables};
+use chainwright::iptables::text::SaveOptions;
+use chainwright::iptables::{self, Tables};
 use chainwright::netlink::Attributes;
 use chainwright::nft::expr::Last;
 use chainwright::nft::live::Model;

@@ -2,6 +2,11 @@
 
 use std::net::UdpSocket;
 
+use chainwright::netns::Sandbox;
+use chainwright::nft::expr::{Counter, Decoded};
+use chainwright::nft::live::Model;
+
+use super::common::sandbox;
 use super::*;
 
 /// Chains that all see a packet, and note it behind what the others noted: `@` is the chain's place.
@@ -28,7 +33,7 @@ const TABLES: [[&str; 3]; 4] = [
     ["ip one", "ip one", "ip one"],
     ["ip one", "ip two", "ip three"],
     ["ip one", "inet two", "ip three"],
-    ["inet one", "ip two", "inet one"],
+    ["inet one", "inet one", "ip two"],
 ];
 const HOOKS: [(&str, bool); 6] = [
     ("type filter hook output priority 0", false),
@@ -73,11 +78,8 @@ impl Case {
             add set inet last seen { type mark; flags dynamic; size 99; }
             add chain inet last z { type filter hook postrouting priority 200; }
             add chain inet last y { type filter hook input priority 200; }\n";
-        let last = if self.hook.contains("input") {
-            "y"
-        } else {
-            "z"
-        };
+        let comes_in = self.hook.contains("input") || self.hook.contains("prerouting");
+        let last = if comes_in { "y" } else { "z" };
         text + &format!("add rule inet last {last} meta mark != 0 add @seen {{ meta mark }}\n")
     }
 
@@ -140,11 +142,11 @@ impl Case {
 #[test]
 fn chains_of_one_priority_are_called_in_the_same_order_afterwards() {
     let mut met = BTreeSet::new();
-    for (number, (tables, hook)) in TABLES
-        .into_iter()
-        .flat_map(|tables| HOOKS.map(|hook| (tables, hook)))
-        .enumerate()
-    {
+    // Every hook in one table, two of them in several.
+    let all = HOOKS.map(|hook| (TABLES[0], hook)).into_iter();
+    let others = TABLES[1..].iter();
+    let others = others.flat_map(|tables| [HOOKS[0], HOOKS[5]].map(|hook| (*tables, hook)));
+    for (number, (tables, hook)) in all.chain(others).enumerate() {
         let case = Case::new(tables, hook);
         let sandbox = sandbox();
         let tools = Tools::new(&sandbox);
@@ -156,6 +158,9 @@ fn chains_of_one_priority_are_called_in_the_same_order_afterwards() {
         met.insert(order.clone());
         for lost in 0..3 {
             for whole_table in [false, true] {
+                if whole_table && (lost > 0 || number == 1) {
+                    continue;
+                }
                 case.forget(&tools, lost, whole_table);
                 let before = case.counted_if_there(&tools);
                 let context = format!("{tables:?} {hook:?} {lost} {whole_table}");
@@ -320,8 +325,8 @@ fn a_chain_is_written_anew_where_that_is_cheaper_and_goes_on_counting() {
         (6_000, true, true),
         (6_000, false, false),
     ] {
-        let sandbox = sandbox();
-        let mut nft = connect(&sandbox);
+        // In the model, for an ordinary user's transactions are limited.
+        let mut nft = Model::new().connect().unwrap();
         let rule = |at: u64, packets: u64| {
             let mut rule = Rule::new(Family::IP, "t", "c").with(&Counter::new(packets, 7));
             rule.userdata = Some(at.to_ne_bytes().to_vec().into());
@@ -381,7 +386,7 @@ fn a_chain_is_written_anew_where_that_is_cheaper_and_goes_on_counting() {
 fn a_rule_that_moves_takes_what_belongs_to_it_along() {
     let body = |rules: &str| {
         format!(
-            "table ip t {{ chain x {{ }} chain b {{ type filter hook input priority 0; {rules} }} }}"
+            "table ip t {{ chain x {{ accept }}\nchain b {{ type filter hook input priority 0; {rules} }} }}"
         )
     };
     let one = "tcp dport { 1, 2 } counter packets 5 bytes 6 accept; ";

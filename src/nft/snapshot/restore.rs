@@ -70,7 +70,8 @@ impl Snapshot {
     /// read as one whole, tables are deleted and made anew.
     ///
     /// Afterwards all is byte for byte the same but for handles, the numbers in names of what has none, and
-    /// the order among chains, sets and objects, which means nothing. Counters and quotas go on from the
+    /// the order among sets, objects and chains without a hook, which means nothing. Base chains of one priority are called
+    /// in the same order, as far as [the listing tells it](Snapshot::plan). Counters and quotas go on from the
     /// snapshot's numbers, elements with a timeout that were gone from the rest that they had. What the
     /// kernel does not list it cannot be given again: the fill of a `limit`, the connections that a
     /// `connlimit` counted, the state of a `numgen inc`.

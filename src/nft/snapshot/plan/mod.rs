@@ -181,8 +181,12 @@ impl Snapshot {
     ///
     /// Compared is as by [`diff`](Snapshot::diff): without handles, counters and the rest of timeouts. A
     /// rule that is the same on both sides is not touched; which of several do stay is decided by the
-    /// shortest list of changes. The names of anonymous sets and chains are the kernel's, and are not
-    /// compared.
+    /// shortest list of changes, unless the kernel can write all rules of the chain in less time ([`Plan::replaced`]). The
+    /// names of anonymous sets and chains are the kernel's, and are not compared.
+    ///
+    /// Base chains that have one priority at a hook are called in the desired order afterwards, the newest first. The order
+    /// is known within a table, from its listing. Among tables it is not known; if a chain is made, those in tables that
+    /// are listed after its own are made after it.
     ///
     /// # Errors
     /// [`WriteError::NotOwn`] if somebody else has an object that is desired with the
@@ -474,7 +478,7 @@ impl<'p> Planner<'p> {
             let tx = &mut self.plan.transaction;
             tx.flush_chain(now.family(), now.name(), chain.chain().name())?;
         }
-        let mut new_rules: Vec<rules::Added<'_, '_>> = Vec::new();
+        let mut new_rules = Vec::new();
         let others = others_chains.iter().map(|both| (both, false));
         for ((chain, desired), all_own) in chains.both.iter().map(|both| (both, true)).chain(others)
         {
@@ -616,11 +620,12 @@ impl<'p> Planner<'p> {
         for (set, changes) in changed {
             write_all(tx, Target::named(&set.set()), changes.added.into_iter())?;
         }
+        let mut added = Vec::new();
         for chain in &chains.added {
             let there = current.chain(chain.chain().name());
             let rules: Vec<_> = there.into_iter().flat_map(|now| now.rules()).collect();
             let desired: Vec<_> = chain.rules().collect();
-            new_rules.extend(rules::anew(
+            added.extend(rules::anew(
                 compare,
                 rules::Side {
                     rules: &rules,
@@ -632,7 +637,7 @@ impl<'p> Planner<'p> {
                 },
             ));
         }
-        for added in new_rules {
+        for added in added.into_iter().chain(new_rules) {
             match added.source {
                 rules::Source::Now(rule) => self.rule(&within, &rule, added.place)?,
                 rules::Source::Desired(rule) => self.rule(&wanted_within, &rule, added.place)?,
