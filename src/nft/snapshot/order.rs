@@ -5,7 +5,9 @@
 //! Of chains in different tables it is not known which was made first; the order in which the tables are listed is taken
 //! for it when a chain is to be made, and is not compared.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+#[cfg(feature = "diff")]
+use std::collections::HashSet;
 use std::fmt;
 
 use bstr::{BStr, BString};
