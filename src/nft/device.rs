@@ -69,8 +69,8 @@ impl<'a> Devices<'a> {
         bytes.resize(bytes.len().next_multiple_of(4), 0); // the last one may lack its padding
         let mut writer = MessageWriter::bare(bytes);
         match device {
-            Device::Name(name) => writer.string(NFTA_DEVICE_NAME, name),
-            Device::Prefix(prefix) => writer.string(NFTA_DEVICE_PREFIX, prefix),
+            Device::Name(name) => writer.device(NFTA_DEVICE_NAME, name),
+            Device::Prefix(prefix) => writer.device(NFTA_DEVICE_PREFIX, prefix),
             Device::Unknown { kind, payload } => writer.bytes(kind, payload),
         };
         if let Err(error) = writer.finish_bare() {

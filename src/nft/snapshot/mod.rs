@@ -52,6 +52,7 @@ mod narrow;
 #[cfg(feature = "text")]
 mod needed;
 #[cfg(any(feature = "backup", feature = "serde"))]
+mod order;
 mod outside;
 mod pairs;
 mod part;

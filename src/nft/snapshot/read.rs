@@ -216,7 +216,16 @@ impl Connection {
         scope: Scope<'_>,
         options: SnapshotOptions,
     ) -> Result<Snapshot, SnapshotError> {
-        self.snapshot_in(Arena::default(), &scope, options.elements)
+        self.snapshot_in(Arena::default(), &scope, options.elements, self.retry)
+    }
+
+    /// As [`snapshot`](Self::snapshot), tried as often as `retry` says.
+    pub(super) fn snapshot_as(
+        &mut self,
+        scope: &Scope<'_>,
+        retry: Retry,
+    ) -> Result<Snapshot, SnapshotError> {
+        self.snapshot_in(Arena::default(), scope, ElementsOf::all(), retry)
     }
 
     /// As [`snapshot`](Self::snapshot), in memory that is there already.
@@ -225,8 +234,9 @@ impl Connection {
         mut arena: Arena,
         scope: &Scope<'_>,
         elements: ElementsOf,
+        retry: Retry,
     ) -> Result<Snapshot, SnapshotError> {
-        let mut attempts = self.retry.begin();
+        let mut attempts = retry.begin();
         let mut doubted = None;
         let mut watch = None;
         loop {
@@ -370,7 +380,12 @@ impl Snapshot {
     pub fn read_anew(&mut self, connection: &mut Connection) -> Result<(), SnapshotError> {
         let old = std::mem::take(self);
         (self.scope, self.elements) = (old.scope, old.elements);
-        *self = connection.snapshot_in(old.arena, &self.scope.clone(), self.elements)?;
+        *self = connection.snapshot_in(
+            old.arena,
+            &self.scope.clone(),
+            self.elements,
+            connection.retry,
+        )?;
         Ok(())
     }
 }

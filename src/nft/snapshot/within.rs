@@ -95,7 +95,7 @@ fn nameless(mut expression: Decoded<'_>) -> Decoded<'_> {
     expression
 }
 
-/// The expressions of a rule that can name something or have a state, decoded; the others as they are.
+/// The expressions of a rule that can name something, have a state or be padded, decoded; the others as they are.
 fn looked_at<'r>(
     rule: &RuleRef<'r>,
 ) -> impl Iterator<Item = (crate::nft::expr::ExpressionRef<'r>, Option<Decoded<'r>>)> {
@@ -104,7 +104,7 @@ fn looked_at<'r>(
         let name: &[u8] = expression.name;
         let decoded = match name {
             b"immediate" | b"lookup" | b"dynset" | b"objref" | b"flow_offload" | b"counter"
-            | b"quota" | b"last" => expression.decode().ok(),
+            | b"quota" | b"last" | b"limit" => expression.decode().ok(),
             _ => None,
         };
         (expression, decoded)
