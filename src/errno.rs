@@ -39,6 +39,36 @@ impl Errno {
             known => format!("{known:?}"),
         }
     }
+
+    /// The text that glibc's `strerror` has for the number, whichever C library this is built with.
+    #[must_use]
+    pub fn strerror(self) -> String {
+        let text = match nix::errno::Errno::from_raw(self.0) {
+            nix::errno::Errno::UnknownErrno => return format!("Unknown error {}", self.0),
+            known => known.desc(),
+        };
+        let text = match self.0 {
+            libc::EIO => "Input/output error",
+            libc::EBADF => "Bad file descriptor",
+            libc::EAGAIN => "Resource temporarily unavailable",
+            libc::ENOMEM => "Cannot allocate memory",
+            libc::EXDEV => "Invalid cross-device link",
+            libc::ENFILE => "Too many open files in system",
+            libc::ENOTTY => "Inappropriate ioctl for device",
+            libc::EDOM => "Numerical argument out of domain",
+            libc::ERANGE => "Numerical result out of range",
+            libc::EDEADLK => "Resource deadlock avoided",
+            libc::ENOLCK => "No locks available",
+            libc::ELOOP => "Too many levels of symbolic links",
+            libc::EBADMSG => "Bad message",
+            libc::EILSEQ => "Invalid or incomplete multibyte or wide character",
+            libc::EOPNOTSUPP => "Operation not supported",
+            libc::ENETRESET => "Network dropped connection on reset",
+            libc::EDQUOT => "Disk quota exceeded",
+            _ => text,
+        };
+        text.to_owned()
+    }
 }
 
 impl fmt::Display for Errno {
@@ -66,6 +96,20 @@ impl From<Errno> for io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[cfg(target_env = "gnu")]
+    #[test]
+    fn texts_are_those_of_glibc() {
+        let differ: Vec<_> = (1..135)
+            .filter_map(|number| {
+                let theirs = io::Error::from_raw_os_error(number).to_string();
+                let (theirs, _) = theirs.rsplit_once(" (os error")?;
+                let ours = Errno::new(number).strerror();
+                (ours != theirs).then(|| format!("{number}: {ours} / {theirs}"))
+            })
+            .collect();
+        assert!(differ.is_empty(), "{differ:#?}");
+    }
 
     #[test]
     fn names_and_numbers() {

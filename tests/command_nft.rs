@@ -419,3 +419,104 @@ fn requests_do_not_grow_with_what_was_not_asked_for() {
         .collect();
     assert!(differ.is_empty(), "{}", differ.join("\n"));
 }
+
+/// The tables that the calls of `first_lines.txt` find.
+const FIRST_LINES_BASE: &str = r"table inet netavark { chain INPUT { type filter hook input priority 0; }
+chain NETAVARK-HOSTPORT-DNAT { accept; }
+}
+table ip kube-proxy { chain services { accept; }
+chain used { accept; }
+chain uses { jump used; }
+set cluster-ips { type ipv4_addr; elements = { 10.0.0.1 }
+}
+map service-ips { type ipv4_addr . inet_proto . inet_service : verdict; elements = { 10.0.0.1 . tcp . 80 : goto services }
+}
+counter k { }
+}
+table inet incus { chain fwd.br0 { accept; }
+}
+";
+
+/// What programs look for in the first line of errors: of each call that netavark, knftables (kube-proxy, CNI's bridge),
+/// incus or pyferm make, ours says the same of it as nft 1.1.7.
+#[test]
+fn first_lines_of_errors_are_those_that_programs_look_for() {
+    const TEXTS: [&str; 3] = [
+        "No such file or directory",
+        "File exists",
+        "Device or resource busy",
+    ];
+    let calls = include_str!("data/nft/first_lines.txt");
+    let calls: Vec<_> = calls
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .collect();
+    assert!(calls.len() >= 70, "{}", calls.len());
+    let differ: Vec<String> = calls
+        .iter()
+        .filter_map(|call| {
+            let [_, arguments, input, code, first] = call.split('\t').collect::<Vec<_>>()[..]
+            else {
+                panic!("{call}");
+            };
+            let side = Side::ours();
+            let made = side.run_with(&find("nft"), &["-f", "-"], FIRST_LINES_BASE);
+            assert_eq!(made.code, Some(0), "{}", made.err);
+            let before = side.ruleset();
+            let arguments: Vec<&str> = arguments.split(' ').collect();
+            let ran = side.run(&arguments, &input.replace("\\n", "\n"));
+            let ours = ran.err.lines().next().unwrap_or_default();
+            let text = TEXTS.iter().find(|text| first.contains(*text));
+            // Where it comes from a file the place stands before it.
+            let is_it = match text {
+                None => ours == first,
+                Some(text) => {
+                    let (place, rest) = ours.split_once("Error: ")?;
+                    let rest = rest
+                        .strip_prefix("Could not process rule: ")
+                        .unwrap_or(rest);
+                    rest == *text && place.is_empty() == !arguments.contains(&"-f")
+                }
+            };
+            let is_unchanged = code == "0" || side.ruleset() == before;
+            let is_same = is_it && is_unchanged && ran.code == code.parse().ok();
+            (!is_same).then(|| format!("{call}\n{}{:?}", ran.err, ran.code))
+        })
+        .collect();
+    assert!(differ.is_empty(), "{}", differ.join("\n\n"));
+}
+
+/// The kernel's number in the words of glibc, then the line with its place, then what ours says of it.
+#[test]
+fn errors_show_the_place_and_the_reason_below_the_first_line() {
+    let side = Side::ours();
+    assert_eq!(side.run(&["add table ip t"], "").code, Some(0));
+    for (arguments, input, expected) in [
+        (
+            vec!["list", "chain", "ip", "t", "c"],
+            "",
+            "Error: No such file or directory\nlist chain ip t c\n^^^^^^^^^^^^^^^^^\nthere is no chain `c` in table ip t\n",
+        ),
+        (
+            vec!["create table ip t"],
+            "",
+            "Error: Could not process rule: File exists\ncreate table ip t\n^^^^^^^^^^^^^^^^^\n\
+             the kernel refuses this: EEXIST (File exists)\n",
+        ),
+        (
+            vec!["-f", "-"],
+            "add table ip u\nadd chain ip u c { type nat hook forward priority 0; }\n",
+            "/dev/stdin:2:1-16: Error: Could not process rule: Operation not supported\n\
+             add chain ip u c { type nat hook forward priority 0; }\n^^^^^^^^^^^^^^^^\n",
+        ),
+        (
+            vec!["add rule ip t c tcp dprot 22"],
+            "",
+            "Error: `dprot` is no field of tcp\nadd rule ip t c tcp dprot 22\n                    ^^^^^\nexpected: ",
+        ),
+    ] {
+        let ran = side.run(&arguments, input);
+        assert_eq!(ran.code, Some(1), "{arguments:?}");
+        assert!(ran.err.starts_with(expected), "{arguments:?}: {}", ran.err);
+    }
+}

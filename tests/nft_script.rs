@@ -8,8 +8,8 @@ use std::thread;
 
 use chainwright::Retry;
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Chain, Family, Scope, Transaction};
-use chainwright::text::{Listing, Mode, Options, Script};
+use chainwright::nft::{Chain, Connection, Family, Scope, Transaction};
+use chainwright::text::{Listing, Mode, Options, RunError, Script};
 use common::rulesets::{OF_CLIENTS, Ruleset, TypedRules, data};
 use common::scripts::{
     apply, compare, compare_errors, compare_listings, instructions, is_same_text, without_else,
@@ -454,4 +454,348 @@ fn tunnels_are_made_and_listed() {
         apply(&first, &mut connect(&first), "delete tunnel netdev t y").unwrap();
         assert_eq!(listed(&first), text);
     }
+}
+
+/// Texts that count rules, and the marks that the rules of the chains `c` and `d` then match, in their order. nft 1.1.7 makes
+/// the same of each but the last, where it counts a rule that the same text flushed.
+const COUNTED: &[(&str, &[u32], &[u32])] = &[
+    (
+        "insert rule ip t c index 0 mark 100\ninsert rule ip t c index 1 mark 101",
+        &[100, 101, 1, 2],
+        &[11, 12],
+    ),
+    (
+        "add rule ip t c index 0 mark 100\nadd rule ip t c index 1 mark 101\nadd rule ip t c index 1 mark 102",
+        &[1, 100, 102, 101, 2],
+        &[11, 12],
+    ),
+    (
+        "add rule ip t c mark 3\ninsert rule ip t c index 2 mark 100",
+        &[1, 2, 100, 3],
+        &[11, 12],
+    ),
+    (
+        "insert rule ip t c mark 3\nadd rule ip t c index 0 mark 100",
+        &[3, 100, 1, 2],
+        &[11, 12],
+    ),
+    (
+        "delete rule ip t c handle 2\ninsert rule ip t c index 0 mark 100",
+        &[100, 2],
+        &[11, 12],
+    ),
+    (
+        "destroy rule ip t c handle 2\ninsert rule ip t c index 0 mark 100",
+        &[100, 2],
+        &[11, 12],
+    ),
+    (
+        "destroy rule ip t c handle 99\ninsert rule ip t c index 1 mark 100",
+        &[1, 100, 2],
+        &[11, 12],
+    ),
+    (
+        "replace rule ip t c handle 2 mark 200\nadd rule ip t c index 0 mark 100",
+        &[200, 100, 2],
+        &[11, 12],
+    ),
+    (
+        "replace rule ip t c handle 2 mark 200\ninsert rule ip t c index 0 mark 100",
+        &[100, 200, 2],
+        &[11, 12],
+    ),
+    (
+        "flush chain ip t c\nadd rule ip t c mark 55\ninsert rule ip t c index 0 mark 100",
+        &[100, 55],
+        &[11, 12],
+    ),
+    (
+        "flush chain ip t c\ninsert rule ip t c index 0 mark 100",
+        &[100],
+        &[11, 12],
+    ),
+    (
+        "flush chain ip t c\nadd rule ip t c index 1 mark 100",
+        &[100],
+        &[11, 12],
+    ),
+    (
+        "delete chain ip t c\nadd chain ip t c\nadd rule ip t c mark 5\nadd rule ip t c index 0 mark 6",
+        &[5, 6],
+        &[11, 12],
+    ),
+    (
+        "flush ruleset\nadd table ip t\nadd chain ip t c\nadd chain ip t d\nadd rule ip t c mark 5\nadd rule ip t c index 0 mark 6",
+        &[5, 6],
+        &[],
+    ),
+    (
+        "delete table ip t\nadd table ip t\nadd chain ip t c\nadd chain ip t d\nadd rule ip t c mark 5\ninsert rule ip t c index 0 mark 6",
+        &[6, 5],
+        &[],
+    ),
+    (
+        "table ip t { chain c { mark 7; }; }\nadd rule ip t c index 2 mark 6\ninsert rule ip t c position 2 mark 8\n\
+         add rule ip t c index 0 mark 9\ninsert rule ip t c mark 1000\ninsert rule ip t c index 1 mark 1001",
+        &[1000, 1001, 8, 9, 1, 2, 7, 6],
+        &[11, 12],
+    ),
+    (
+        "add rule ip t c position 3 mark 5\nadd rule ip t c handle 3 mark 6\ninsert rule ip t c index 3 mark 7",
+        &[1, 2, 6, 7, 5],
+        &[11, 12],
+    ),
+    (
+        "insert rule ip t c index 0 mark 6; insert rule ip t d index 1 mark 7; insert rule ip t c index 1 mark 8; \
+         insert rule ip t d index 2 mark 9",
+        &[6, 8, 1, 2],
+        &[11, 7, 9, 12],
+    ),
+    (
+        "delete table inet u\nadd table inet u\nadd chain inet u c\nadd rule inet u c mark 1\n\
+         insert rule inet u c index 0 mark 2\ninsert rule ip t c index 1 mark 3",
+        &[1, 3, 2],
+        &[11, 12],
+    ),
+    (
+        "rename chain ip t d e\nrename chain ip t e2 d\ninsert rule ip t d index 1 mark 3",
+        &[1, 2],
+        &[],
+    ),
+    (
+        "flush table ip t\nadd rule ip t c mark 5\nadd rule ip t c index 0 mark 6",
+        &[5, 6],
+        &[],
+    ),
+];
+
+/// The rules of a base for [`COUNTED`].
+const COUNTED_BASE: &str = "add table ip t; add chain ip t c; add rule ip t c mark 1; add rule ip t c mark 2; \
+    add chain ip t d; add rule ip t d mark 11; add rule ip t d mark 12; add chain ip t e2; \
+    add table inet u; add chain inet u c; add rule inet u c mark 71";
+
+/// The marks that the rules of a chain match.
+fn marks(listing: &str, chain: &str) -> Vec<u32> {
+    let lines = listing
+        .lines()
+        .skip_while(|line| *line != format!("\tchain {chain} {{"));
+    lines
+        .skip(1)
+        .map_while(|line| line.trim().strip_prefix("meta mark 0x"))
+        .map(|mark| u32::from_str_radix(mark, 16).unwrap())
+        .collect()
+}
+
+/// `index N` counts the rules of a chain as the commands before it leave them.
+#[test]
+fn rules_are_counted_as_the_text_leaves_them() {
+    let failures: Vec<String> = COUNTED
+        .iter()
+        .filter_map(|(text, c, d)| {
+            let sandbox = sandbox();
+            let mut nft = connect(&sandbox);
+            let options = Options::here();
+            let run = |nft: &mut Connection, text: &str, mode| {
+                let script = Script::parse("text", text).unwrap();
+                script.run(nft, mode, &options)
+            };
+            run(&mut nft, COUNTED_BASE, Mode::Commit).unwrap();
+            let list = || Tools::new(&sandbox).run("nft list table ip t");
+            let before = list();
+            if text.contains("rename") {
+                // The kernel calls a chain by its old name until the transaction ends.
+                let error = run(&mut nft, text, Mode::Commit).unwrap_err();
+                assert!(matches!(error, RunError::Refused { .. }), "{text}: {error}");
+                return None;
+            }
+            let checked = run(&mut nft, text, Mode::Check).map_err(|error| error.to_string());
+            let unchanged = list() == before;
+            let done = run(&mut nft, text, Mode::Echo).map_err(|error| error.to_string());
+            let after = list();
+            let made = (marks(&after, "c"), marks(&after, "d"));
+            let is_right = checked.is_ok() && unchanged && made == (c.to_vec(), d.to_vec());
+            (!is_right).then(|| format!("{text}\n{made:?} {checked:?} {:?}", done.err()))
+        })
+        .collect();
+    assert!(failures.is_empty(), "{}", failures.join("\n\n"));
+}
+
+/// What is counted is not there, and nothing is changed.
+#[test]
+fn a_rule_that_is_counted_must_be_there() {
+    for text in [
+        "insert rule ip t c index 2 mark 3",
+        "add rule ip t c index 2 mark 3",
+        "delete rule ip t c handle 2\nadd rule ip t c index 1 mark 3",
+        "add rule ip t c mark 3\ninsert rule ip t c index 3 mark 4",
+        "flush chain ip t c\nadd rule ip t c mark 3\nadd rule ip t c index 1 mark 4",
+        "flush chain ip t c\nadd rule ip t c index 2 mark 4",
+        "add chain ip t n\nadd rule ip t n index 0 mark 3",
+        "delete chain ip t c\nadd chain ip t c\nadd rule ip t c index 0 mark 3",
+        "flush ruleset\nadd table ip t\nadd chain ip t c\nadd rule ip t c index 0 mark 3",
+    ] {
+        let sandbox = sandbox();
+        let mut nft = connect(&sandbox);
+        apply(&sandbox, &mut nft, COUNTED_BASE).unwrap();
+        let before = Tools::new(&sandbox).run("nft list ruleset");
+        let error = apply(&sandbox, &mut nft, text).unwrap_err();
+        assert!(
+            error.contains("the chain has no rule at index"),
+            "{text}: {error}"
+        );
+        assert_eq!(Tools::new(&sandbox).run("nft list ruleset"), before);
+    }
+}
+
+/// Deletions that name devices, what is left of the chains that are there, and what is sent of a flowtable's: this kernel may
+/// have none. The bytes are those of nft 1.1.7, but of `destroy flowtable`, by which that version destroys the whole.
+#[test]
+fn devices_are_deleted_and_the_chain_stays() {
+    const BASE: &str = "add table inet t; add chain inet t c { type filter hook ingress devices = { d0, d1 } priority 0; }; \
+        add rule inet t c mark 1; add table netdev t; \
+        add chain netdev t c { type filter hook ingress devices = { d0, d1 } priority 0; }; add rule netdev t c mark 1; \
+        add chain netdev t e { type filter hook egress devices = { d0, d1 } priority 0; }";
+    let both = ["d0 d1"; 3];
+    // The text, and the devices of the three chains; `None` where it is refused.
+    let cases: &[(&str, Option<&[&str; 3]>)] = &[
+        (
+            "delete chain inet t c { type filter hook ingress devices = { d0 } priority 0; }",
+            Some(&["d1", both[1], both[2]]),
+        ),
+        (
+            "delete chain inet t c { type filter hook ingress device d1 priority 0; }",
+            Some(&["d0", both[1], both[2]]),
+        ),
+        (
+            "delete chain inet t c { type filter hook ingress device \"d1\" priority filter; policy drop; }",
+            Some(&["d0", both[1], both[2]]),
+        ),
+        (
+            "delete chain inet t c { type filter hook ingress devices = { d0, d1 } priority 5; }",
+            Some(&["", both[1], both[2]]),
+        ),
+        (
+            "delete chain netdev t c { type filter hook ingress devices = { d1 } priority 0; }",
+            Some(&[both[0], "d0", both[2]]),
+        ),
+        (
+            "delete chain netdev t c { devices = { d1 }; }",
+            Some(&[both[0], "d0", both[2]]),
+        ),
+        (
+            "delete chain netdev t e { type filter hook egress device d0 priority 0; }",
+            Some(&[both[0], both[1], "d1"]),
+        ),
+        (
+            "delete chain netdev t e { type filter hook egress device d0 priority 0; }\ndelete chain inet t c { type filter hook ingress device d0 priority 0; }",
+            Some(&["d1", both[1], "d1"]),
+        ),
+        (
+            "delete chain inet t c { type filter hook ingress devices = { d2 } priority 0; }",
+            None,
+        ),
+        (
+            "delete chain inet t c { type filter hook ingress devices = { d0, d2 } priority 0; }",
+            None,
+        ),
+        (
+            "delete chain inet t c { type filter hook ingress devices = { } priority 0; }",
+            None,
+        ),
+        ("delete chain inet t c { devices = { d0 }; }", None),
+        (
+            "destroy chain netdev t c { type filter hook ingress devices = { d0 } priority 0; }",
+            None,
+        ),
+        (
+            "destroy chain inet t c { type filter hook ingress device d0 priority 0; }",
+            None,
+        ),
+    ];
+    for (text, expected) in cases {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        for device in ["d0", "d1", "d2"] {
+            tools.run(&format!(
+                "ip link add {device} type veth peer name {device}p"
+            ));
+        }
+        let mut nft = connect(&sandbox);
+        apply(&sandbox, &mut nft, BASE).unwrap();
+        let before = tools.run("nft list ruleset");
+        let script = Script::parse("text", text);
+        if let (Ok(script), Some(_)) = (&script, expected) {
+            script.run(&mut nft, Mode::Check, &Options::here()).unwrap();
+            assert_eq!(tools.run("nft list ruleset"), before, "{text}");
+        }
+        let result = script
+            .map_err(|error| error.to_string())
+            .and_then(|script| {
+                let done = script.run(&mut nft, Mode::Echo, &Options::here());
+                done.map(|_| ()).map_err(|error| error.to_string())
+            });
+        assert_eq!(result.is_ok(), expected.is_some(), "{text}: {result:?}");
+        let Some(expected) = expected else {
+            assert_eq!(tools.run("nft list ruleset"), before, "{text}");
+            continue;
+        };
+        let snapshot = nft.snapshot(Scope::all()).unwrap();
+        let listing = Listing::new(&snapshot, &Options::default()).to_string();
+        let chains = listing
+            .lines()
+            .filter(|line| line.contains("type filter hook"));
+        let devices: Vec<String> = chains
+            .map(|line| {
+                let mut names: Vec<_> = line.split('"').skip(1).step_by(2).collect();
+                names.sort();
+                names.join(" ")
+            })
+            .collect();
+        assert_eq!(devices, **expected, "{text}: {listing}");
+        let listing = tools.run("nft list ruleset");
+        assert_eq!(listing.matches("meta mark").count(), 2, "{text}: {listing}");
+    }
+    const NAMED: &str = "06000100740000000600020066000000";
+    const OF_D0: &str = "100003800c0003800700010064300000";
+    for (text, message, hook) in [
+        (
+            "delete flowtable inet t f { hook ingress priority 0; devices = { d0 }; }",
+            0xa18_u16,
+            OF_D0,
+        ),
+        (
+            "delete flowtable inet t f { hook ingress priority 5; devices = { d0 }; counter; }",
+            0xa18,
+            OF_D0,
+        ),
+        (
+            "delete flowtable inet t f { devices = { d0 }; }",
+            0xa18,
+            OF_D0,
+        ),
+        (
+            "destroy flowtable inet t f { hook ingress priority 0; devices = { d0 }; }",
+            0xa20,
+            OF_D0,
+        ),
+        (
+            "delete flowtable inet t f { hook ingress priority 0; }",
+            0xa18,
+            "",
+        ),
+        ("destroy flowtable inet t f { }", 0xa20, ""),
+        ("delete flowtable inet t f", 0xa18, ""),
+    ] {
+        let script = Script::parse("text", text).unwrap();
+        let change = script.transaction(None).unwrap();
+        let sent = change.transaction().as_bytes();
+        let message = message.to_ne_bytes();
+        assert!(
+            sent.windows(2).any(|each| each == message),
+            "{text}: {sent:02x?}"
+        );
+        let hex: String = sent.iter().map(|byte| format!("{byte:02x}")).collect();
+        assert!(hex.ends_with(&format!("{NAMED}{hook}")), "{text}: {hex}");
+    }
+    assert!(Script::parse("text", "delete flowtable inet t f { devices = { }; }").is_err());
 }

@@ -363,6 +363,21 @@ impl Transaction {
         })
     }
 
+    /// Takes the devices that the object's hook names off a chain or a flowtable, which stays. With `is_destroyed` the
+    /// flowtable may be missing; the kernel takes that of flowtables only.
+    #[cfg(feature = "text")]
+    pub(crate) fn delete_devices<T: Object>(
+        &mut self,
+        object: &T,
+        is_destroyed: bool,
+    ) -> Result<&mut Self, Unfit> {
+        let message = match is_destroyed {
+            true => T::MESSAGES.destroy,
+            false => T::MESSAGES.delete,
+        };
+        self.operation(message, 0, object.family(), |writer| object.write(writer))
+    }
+
     /// Deletes all rules of a chain.
     ///
     /// # Errors

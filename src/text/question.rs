@@ -11,6 +11,7 @@ use super::describe::describe;
 use super::list::{Listing, Options};
 use super::parse::{
     Command, Described, Error, Fault, Kind, Object, SetDeclaration, Verb, WatchedKind,
+    names_devices,
 };
 use super::run::RunError;
 use super::script::Script;
@@ -338,11 +339,13 @@ impl<'s> Question<'s> {
             (true, Part::Object(_, object)) => format!("object `{}`", name(object)),
             _ => {
                 let family = about.scope.family;
-                return self.fault(format!("there is no table {family} {table}"));
+                let message = format!("there is no table {family} {table}");
+                return Fault::missing(self.place(), message);
             }
         };
         let family = about.scope.family;
-        self.fault(format!("there is no {what} in table {family} {table}"))
+        let message = format!("there is no {what} in table {family} {table}");
+        Fault::missing(self.place(), message)
     }
 
     /// The same by what is known.
@@ -528,7 +531,8 @@ impl<'s> Question<'s> {
             elements.set.clone(),
         );
         let Some(snapshot) = nft.answered(known, &Answered::Elements(&set, &sought))? else {
-            return Err(self.wrong(self.fault("there is no such element")));
+            let fault = Fault::missing(self.place(), "there is no such element");
+            return Err(self.wrong(fault));
         };
         let part: &'s [u8] = elements.set.as_ref();
         let table = snapshot.table(elements.family, &*elements.table);
@@ -640,6 +644,9 @@ impl<'s> Planned<'s> {
                 }
                 return;
             }
+            // Only devices are taken off it.
+            Object::Chain(chain) if !is_there && names_devices(chain) => return,
+            Object::Flowtable(flowtable) if !is_there && flowtable.hook.is_some() => return,
             Object::Chain(chain) => {
                 let name = chain.name.as_ref().map(|name| Inside::Chain(name));
                 (chain.family, &chain.table, name)

@@ -5,10 +5,10 @@ use std::path::PathBuf;
 
 use bstr::BString;
 
-use super::compile::Compiler;
+use super::compile::{Compiler, order};
 use super::parse::{
-    self, Command, Defined, Directories, Error, Includes as Read, Kept, NoIncludes, Object,
-    Position, Source, Sources, Verb,
+    self, Command, Defined, Directories, Error, Includes as Read, Kept, NoIncludes, Object, Source,
+    Sources, Verb,
 };
 use super::question::Question;
 use super::syntax::{Expr, Place, Statement};
@@ -289,7 +289,10 @@ impl Script {
         // Sets that join what is added to them with what may be there.
         let mut joining = HashSet::new();
         let mut is_flushed = false;
-        for command in self.commands.iter().filter(|each| !each.is_question()) {
+        let commands = || self.commands.iter().filter(|each| !each.is_question());
+        let counted = order::counted(commands()).into_iter();
+        needed.chains.extend(counted.map(|chain| (chain, true)));
+        for command in commands() {
             match &command.object {
                 Object::Ruleset(Family::UNSPEC) if command.verb == Verb::Flush => {
                     is_flushed = true;
@@ -313,9 +316,6 @@ impl Script {
                 }
                 Object::Rule(rule) => {
                     let in_table = |name: &[u8]| key(rule.family, &rule.table, name);
-                    if matches!(rule.position, Position::Index(_)) {
-                        needed.chains.insert(in_table(&rule.chain), true);
-                    }
                     let sets = rule.statements.iter().flat_map(|(each, _)| sets_of(each));
                     for set in sets {
                         let name = in_table(set.as_bytes());
@@ -442,7 +442,7 @@ impl Change<'_> {
                 (None, Some(hint)) => fault.with_hint(hint),
                 (None, None) => fault,
             };
-            Some(self.script.sources.explain(fault))
+            Some(self.script.sources.explain(fault).refused(failure.errno))
         });
         each.collect()
     }

@@ -8,14 +8,15 @@ use std::io::{self, BufRead, IsTerminal, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use chainwright::nft::Connection;
+use chainwright::Errno;
+use chainwright::nft::{Connection, Outcome};
 use chainwright::text::{
     Definitions, HookListing, Includes, Known, Mode, Options, RunError, Script, read_text,
 };
 
-use crate::carried_out::{added, added_json, complain};
+use crate::carried_out::{added, added_json};
 use crate::list::Format;
-use crate::output::{Error, Exit, Output, Printable};
+use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::rules::{Sets, sets};
 
 /// The version of nft whose words these are.
@@ -104,10 +105,55 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         Ok(true) => Exit::Done,
         Ok(false) => Exit::Code(1),
         Err(error) => {
-            error.report();
+            report(&error);
             Exit::Code(1)
         }
     })
+}
+
+/// Prints an error: the lines that nft has for it, where it is a request that the kernel refused, and what we say of it.
+fn report(error: &Error) {
+    if let Some(errno) = error.errno() {
+        let text = Errno::new(errno).strerror();
+        let is_commit = matches!(error, Error::Work(chainwright::Error::Commit(_)));
+        if is_commit {
+            say(&format!("Error: Could not process rule: {text}"));
+        }
+        if error.is_permission() {
+            say(&format!("{text} (you must be root)"));
+        }
+        if !is_commit {
+            say(&format!(
+                "netlink: Error: cache initialization failed: {text}"
+            ));
+        }
+    }
+    error.report();
+}
+
+/// Prints why a script was not carried out, as nft does where there is a place to name; and that nothing was changed, if it
+/// was to change something.
+///
+/// # Errors
+/// One without a place.
+fn complain(error: RunError, changes: bool) -> Result<(), Error> {
+    let is_unchanged = match &error {
+        RunError::Script(error) => {
+            say(&error.as_nft().to_string());
+            true
+        }
+        RunError::Refused { places, outcome } => {
+            for place in places {
+                say(&place.as_nft().to_string());
+            }
+            *outcome == Outcome::NothingApplied
+        }
+        _ => return Err(error.into()),
+    };
+    if is_unchanged && changes {
+        note("nothing was changed");
+    }
+    Ok(())
 }
 
 impl Args {
@@ -210,7 +256,7 @@ fn version(is_long: bool) -> Result<(), Error> {
 fn read(file: &Path) -> Result<(String, Vec<u8>), Error> {
     let is_stdin = file == Path::new("-") || file == Path::new("/dev/stdin");
     let name = match is_stdin {
-        true => "<stdin>".into(),
+        true => "/dev/stdin".into(),
         false => file.to_string_lossy(),
     };
     let text = match is_stdin {
@@ -381,7 +427,7 @@ impl Session<'_> {
                 return Ok(());
             }
             if let Err(error) = self.input("<stdin>", line) {
-                error.report();
+                report(&error);
             }
             if read == 0 || !self.out.is_read() {
                 return Ok(());

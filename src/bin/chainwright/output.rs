@@ -82,7 +82,7 @@ impl Error {
     }
 
     /// The number of the error behind it, if there is one.
-    fn errno(&self) -> Option<i32> {
+    pub(crate) fn errno(&self) -> Option<i32> {
         match self {
             Self::Work(chainwright::Error::Netns(
                 netns::Error::Open { source, .. } | netns::Error::Enter { source, .. },

@@ -7,6 +7,7 @@
 //! | `body`, `load`, `lookup`, `matching`, `statement` | a rule's instructions |
 //! | `sets`, `declared` | sets |
 //! | `elements`, `merge` | their elements |
+//! | `order` | which rules a script counts |
 
 mod bits;
 mod body;
@@ -17,6 +18,7 @@ mod load;
 mod lookup;
 mod matching;
 mod merge;
+pub(super) mod order;
 mod protocols;
 mod sets;
 mod statement;
@@ -26,14 +28,15 @@ use std::sync::Arc;
 use crate::netlink::Unfit;
 use crate::nft::Object as KernelObject;
 use crate::nft::{
-    Chain, ChainFlags, DataType, Device, Element, Family, Hook, Name, Rule as KernelRule, SetId,
-    Snapshot, Table, Transaction, userdata,
+    Chain, ChainFlags, DataType, Device, Element, Family, Flowtable, FlowtableHook, Hook, Name,
+    Rule as KernelRule, SetId, Snapshot, Table, Transaction, userdata,
 };
-use crate::text::parse::{Command, Elements, Fault, Object, Position, Rule, Verb};
+use crate::text::parse::{Command, Elements, Fault, Object, Position, Rule, Verb, names_devices};
 use crate::text::syntax::{Expr, Line, Place};
 use crate::text::zone::Zone;
 use crate::xt::Names;
 use body::Body;
+use order::{At, Order};
 use sets::Shapes;
 
 /// That a command is none of those that make one.
@@ -51,6 +54,7 @@ pub(super) struct Compiler<'c> {
     shapes: Shapes,
     joined: merge::Joined,
     ahead: merge::Ahead,
+    order: Order,
     tx: Transaction,
     /// What is being looked at.
     place: Place,
@@ -80,6 +84,7 @@ impl<'c> Compiler<'c> {
             shapes: Shapes::default(),
             joined: merge::Joined::default(),
             ahead: merge::Ahead::default(),
+            order: Order::default(),
             tx: Transaction::as_nft(),
             place: Place::default(),
             declared: 0,
@@ -108,6 +113,7 @@ impl<'c> Compiler<'c> {
                 && matches!(command.verb, Verb::Add | Verb::Create)
         };
         self.anonymous = commands.iter().copied().filter(is_declared).count() as u32; // memory does not hold more
+        self.order = Order::of(commands, self.now)?;
         for (index, command) in commands.iter().enumerate() {
             self.place = command.place;
             self.command(commands, index)?;
@@ -191,9 +197,24 @@ impl<'c> Compiler<'c> {
                 }
                 self.object(verb, &chain)
             }
+            Object::Chain(chain) if names_devices(chain) => {
+                // The kernel reads the hook's number before it looks for the devices, and takes any priority.
+                let mut hook = chain.hook.clone().unwrap_or_default();
+                hook.number.get_or_insert(0);
+                hook.priority = None;
+                alone(&mut hook);
+                let chain = Chain {
+                    family: chain.family,
+                    table: chain.table.clone(),
+                    name: chain.name.clone(),
+                    hook: Some(hook),
+                    ..Chain::default()
+                };
+                self.delete_devices(verb, &chain)
+            }
             Object::Chain(chain) => self.object(verb, chain),
             Object::Renamed(chain, name) => self.rename(chain, name),
-            Object::Rule(rule) => self.rule(verb, rule),
+            Object::Rule(rule) => self.rule(verb, rule, index),
             Object::Set(declaration) => {
                 // Its block has them.
                 let elements = match commands.get(index + 1).map(|next| &next.object) {
@@ -214,7 +235,25 @@ impl<'c> Compiler<'c> {
                 }
                 self.object(verb, &flowtable)
             }
-            Object::Flowtable(flowtable) => self.object(verb, flowtable),
+            Object::Flowtable(flowtable) => {
+                let hook = flowtable.hook.as_ref();
+                match hook.and_then(|hook| hook.devices.as_ref()) {
+                    Some(devices) => {
+                        let flowtable = Flowtable {
+                            family: flowtable.family,
+                            table: flowtable.table.clone(),
+                            name: flowtable.name.clone(),
+                            hook: Some(FlowtableHook {
+                                devices: Some(devices.clone()),
+                                ..FlowtableHook::default()
+                            }),
+                            ..Flowtable::default()
+                        };
+                        self.delete_devices(verb, &flowtable)
+                    }
+                    None => self.object(verb, flowtable),
+                }
+            }
             Object::Stateful(object) => self.object(verb, object),
             Object::Ruleset(family) if verb == Verb::Flush => {
                 self.forget_ranges_of(*family, None, None);
@@ -245,6 +284,13 @@ impl<'c> Compiler<'c> {
         self.fitted(done)
     }
 
+    /// Takes the devices of the object's hook off it; the object stays.
+    fn delete_devices<T: KernelObject>(&mut self, verb: Verb, object: &T) -> Result<(), Fault> {
+        let is_destroyed = verb == Verb::Destroy;
+        let deleted = self.tx.delete_devices(object, is_destroyed).map(|_| ());
+        self.fitted(deleted)
+    }
+
     /// The kernel renames the chain with a handle.
     fn rename(&mut self, chain: &Chain<'static>, name: &Name<'static>) -> Result<(), Fault> {
         let mut renamed = chain.clone();
@@ -256,7 +302,7 @@ impl<'c> Compiler<'c> {
             let Some(found) = found else {
                 let name = chain.name.as_deref().unwrap_or_default();
                 let message = format!("there is no chain `{}`", String::from_utf8_lossy(name));
-                return Err(Fault::new(self.place, message));
+                return Err(Fault::missing(self.place, message));
             };
             renamed.handle = Some(found.chain().handle());
         }
@@ -265,34 +311,27 @@ impl<'c> Compiler<'c> {
         self.fitted(renamed)
     }
 
-    /// The handle of the rule that stands so far from the first of its chain.
-    fn handle_at(&self, rule: &Rule, index: u64) -> Result<u64, Fault> {
-        let chain = self
-            .now
-            .and_then(|now| now.chain(rule.family, &**rule.table, &**rule.chain));
-        let index_in = usize::try_from(index).unwrap_or(usize::MAX);
-        let found = chain.and_then(|chain| chain.rules().nth(index_in));
-        found.map(|rule| rule.handle()).ok_or_else(|| {
-            let message = format!("the chain has no rule at index {index}: the first one is at 0");
-            Fault::new(self.place, message)
-        })
-    }
-
-    fn rule(&mut self, verb: Verb, rule: &Rule) -> Result<(), Fault> {
-        let handle = match rule.position {
-            Position::Any => None,
-            Position::Handle(handle) => Some(handle),
-            Position::Index(index) => Some(self.handle_at(rule, index)?),
+    fn rule(&mut self, verb: Verb, rule: &Rule, index: usize) -> Result<(), Fault> {
+        let at = match (self.order.refers(index), rule.position) {
+            (Some(at), _) => at,
+            (None, Position::Handle(handle)) => Some(At::Handle(handle)),
+            (None, _) => None,
+        };
+        let (handle, number) = match at {
+            Some(At::Handle(handle)) => (Some(handle), None),
+            Some(At::Number(number)) => (None, Some(number)),
+            None => (None, None),
         };
         let mut made = KernelRule::new(rule.family, rule.table.clone(), rule.chain.clone());
         match verb {
             Verb::Delete | Verb::Destroy => {
-                made.handle = handle;
+                (made.handle, made.id) = (handle, number);
                 return self.object(verb, &made);
             }
             Verb::Replace => made.handle = handle,
-            _ => made.position = handle,
+            _ => (made.position, made.position_id) = (handle, number),
         }
+        made.id = self.order.number(index);
         let mut body = Body::new(self, rule.family, rule.table.clone());
         for (statement, place) in &rule.statements {
             body.compiler.place = *place;

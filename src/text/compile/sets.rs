@@ -257,7 +257,7 @@ impl Compiler<'_> {
         names.sort_unstable();
         let table = String::from_utf8_lossy(table);
         let message = format!("there is no set `{name}` in table {family} {table}");
-        Err(Fault::new(self.place, message)
+        Err(Fault::missing(self.place, message)
             .expecting(names)
             .nearest_to(name))
     }

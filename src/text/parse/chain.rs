@@ -3,7 +3,7 @@
 use super::error::{Fault, shown};
 use super::parser::{Parser, parse_number};
 use super::script::InTable;
-use super::tree::{Command, Object, Position, Rule, Verb};
+use super::tree::{Command, Object, Position, Rule, Verb, names_devices};
 
 use crate::nft::{Chain, ChainFlags, Device, Devices, Family, Hook, Policy, hook_name};
 use crate::text::hooks;
@@ -73,6 +73,13 @@ impl Parser<'_> {
     ) -> Result<Command, Fault> {
         let (mut chains, mut rules) = (Vec::new(), Vec::new());
         self.chain(verb, at, start, &mut chains, &mut rules)?;
+        if verb == Verb::Destroy
+            && let Some(Object::Chain(chain)) = chains.last().map(|chain| &chain.object)
+            && names_devices(chain)
+        {
+            let message = "`destroy chain` takes no devices off a chain";
+            return Err(Fault::new(start, message).with_hint("`delete chain` does"));
+        }
         match (chains.pop(), rules.pop()) {
             (Some(chain), None) => Ok(chain),
             (_, rule) => Err(Fault::new(
@@ -193,6 +200,9 @@ impl Parser<'_> {
             Expr::Set(elements) => elements.into_iter().map(|element| element.key).collect(),
             name => vec![Some(name)],
         };
+        if names.is_empty() {
+            return Err(none());
+        }
         let mut symbols = Vec::new();
         for name in names {
             match name {

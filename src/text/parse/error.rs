@@ -3,6 +3,7 @@
 use std::fmt;
 
 use super::source::Sources;
+use crate::errno::Errno;
 use crate::spelling::nearest;
 use crate::text::syntax::Place;
 
@@ -38,7 +39,106 @@ pub struct Error {
     pub expected: Vec<String>,
     /// What might have been meant, or what to do.
     pub hint: Option<String>,
+    cause: Cause,
     excerpt: Box<Excerpt>,
+}
+
+/// What kind of error it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::text) enum Cause {
+    /// The text itself is wrong.
+    Text,
+    /// What it names does not exist.
+    Missing,
+    /// The kernel refused it with this number.
+    Refused(Errno),
+}
+
+/// An [`Error`] as [`as_nft`](Error::as_nft) shows it.
+struct AsNft<'e>(&'e Error);
+
+impl Error {
+    /// The error as the program `nft` prints it, and then what [`Error`] says beside that. The first line is nft's own, which
+    /// programs look for:
+    ///
+    /// | error | first line |
+    /// |---|---|
+    /// | what the text names does not exist | `Error: No such file or directory` |
+    /// | the kernel refused it | `Error: Could not process rule: ` and glibc's text for the number |
+    /// | the text is wrong | `Error: ` and the [message](Self::message) |
+    ///
+    /// The place stands before it (`rules.nft:3:9-13: `), but not for a [source](Self::source) whose name begins with `<`,
+    /// such as `<command line>`. The line and the underlined place follow.
+    ///
+    /// ```
+    /// use chainwright::text::Script;
+    ///
+    /// let error = Script::parse("<command line>", "add rule ip t c tcp dprot 22").unwrap_err();
+    /// let text = error.as_nft().to_string();
+    /// assert!(text.starts_with("Error: `dprot` is no field of tcp\nadd rule ip t c tcp dprot 22\n"));
+    /// ```
+    #[must_use]
+    pub fn as_nft(&self) -> impl fmt::Display {
+        AsNft(self)
+    }
+
+    pub(in crate::text) fn refused(mut self, errno: Errno) -> Self {
+        self.cause = Cause::Refused(errno);
+        self
+    }
+
+    /// The line, and the place in it underlined.
+    fn excerpt(&self, f: &mut fmt::Formatter<'_>, indent: &str) -> fmt::Result {
+        let Excerpt { text, from, length } = &*self.excerpt;
+        write!(f, "\n{indent}{text}\n{indent}")?;
+        // Tabs stay tabs, so that what is under a character stays under it.
+        for c in text.chars().take(*from) {
+            f.write_str(if c == '\t' { "\t" } else { " " })?;
+        }
+        for _ in 0..(*length).max(1) {
+            f.write_str("^")?;
+        }
+        Ok(())
+    }
+
+    /// What might have stood there, and what to do.
+    fn advice(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.expected.is_empty() {
+            let expected = self.expected.iter().map(|word| match is_sign(word) {
+                true => format!("`{word}`"),
+                false => word.clone(),
+            });
+            write!(f, "\nexpected: {}", expected.collect::<Vec<_>>().join(", "))?;
+        }
+        match &self.hint {
+            Some(hint) => write!(f, "\n{hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for AsNft<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let error = self.0;
+        if !error.source.starts_with('<') {
+            let source = error.source.chars().map(harmless).collect::<String>();
+            let (line, column) = (error.line, error.column);
+            let end = column + error.excerpt.length.max(1) - 1;
+            write!(f, "{source}:{line}:{column}-{end}: ")?;
+        }
+        match error.cause {
+            Cause::Text => write!(f, "Error: {}", error.message)?,
+            Cause::Missing => f.write_str("Error: No such file or directory")?,
+            Cause::Refused(errno) => {
+                write!(f, "Error: Could not process rule: {}", errno.strerror())?;
+            }
+        }
+        error.excerpt(f, "")?;
+        if error.cause != Cause::Text {
+            write!(f, "\n{}", error.message)?;
+        }
+        error.advice(f)
+    }
 }
 
 /// The line as it is shown, and what of it is underlined: how many characters from which on, counted from 0.
@@ -57,26 +157,8 @@ impl fmt::Display for Error {
             "{source}:{}:{}: {}",
             self.line, self.column, self.message
         )?;
-        let Excerpt { text, from, length } = &*self.excerpt;
-        write!(f, "\n    {text}\n    ")?;
-        // Tabs stay tabs, so that what is under a character stays under it.
-        for c in text.chars().take(*from) {
-            f.write_str(if c == '\t' { "\t" } else { " " })?;
-        }
-        for _ in 0..(*length).max(1) {
-            f.write_str("^")?;
-        }
-        if !self.expected.is_empty() {
-            let expected = self.expected.iter().map(|word| match is_sign(word) {
-                true => format!("`{word}`"),
-                false => word.clone(),
-            });
-            write!(f, "\nexpected: {}", expected.collect::<Vec<_>>().join(", "))?;
-        }
-        match &self.hint {
-            Some(hint) => write!(f, "\n{hint}"),
-            None => Ok(()),
-        }
+        self.excerpt(f, "    ")?;
+        self.advice(f)
     }
 }
 
@@ -121,6 +203,7 @@ struct Inner {
     message: String,
     expected: Vec<String>,
     hint: Option<String>,
+    cause: Cause,
 }
 
 impl Fault {
@@ -130,7 +213,15 @@ impl Fault {
             message: message.into(),
             expected: Vec::new(),
             hint: None,
+            cause: Cause::Text,
         }))
+    }
+
+    /// What the text names does not exist.
+    pub(in crate::text) fn missing(place: Place, message: impl Into<String>) -> Self {
+        let mut fault = Self::new(place, message);
+        fault.0.cause = Cause::Missing;
+        fault
     }
 
     /// Says what might have stood there.
@@ -167,6 +258,7 @@ impl Fault {
             message,
             mut expected,
             hint,
+            cause,
         } = *self.0;
         let (name, line, before, marked, after) = sources.line(place);
         let column = before.chars().count() + 1;
@@ -197,6 +289,7 @@ impl Fault {
             message,
             expected,
             hint,
+            cause,
             excerpt: Box::new(Excerpt {
                 text: excerpt,
                 from,

@@ -26,6 +26,10 @@ impl Parser<'_> {
         }
         let mut flowtable = match (priority, devices) {
             (None, None) => Flowtable::named(at.family, at.table.clone(), name),
+            // What is deleted is the flowtable itself where no devices are named.
+            (_, None) if matches!(verb, Verb::Delete | Verb::Destroy) => {
+                Flowtable::named(at.family, at.table.clone(), name)
+            }
             (priority, devices) => {
                 let (priority, devices) = (priority.unwrap_or(0), devices.unwrap_or_default());
                 Flowtable::new(at.family, at.table.clone(), name, priority, devices)

@@ -39,7 +39,7 @@ pub use source::read_text;
 pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
 pub(super) use tree::{
     Command, Declared, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
-    Watched, WatchedKind,
+    Watched, WatchedKind, names_devices,
 };
 pub(super) use tunnel::DIRECTIONS;
 #[cfg(feature = "text-json")]

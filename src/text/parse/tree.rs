@@ -139,6 +139,12 @@ pub(in crate::text) struct Rule {
     pub(in crate::text) comment: Option<String>,
 }
 
+/// Whether a chain's block names devices: where the chain is deleted, only these are taken off it.
+pub(in crate::text) fn names_devices(chain: &Chain<'_>) -> bool {
+    let hook = chain.hook.as_ref();
+    hook.is_some_and(|hook| hook.device.is_some() || hook.devices.is_some())
+}
+
 /// How the keys or the data of a set are declared.
 #[derive(Debug, Clone, PartialEq)]
 pub(in crate::text) enum Declared {
