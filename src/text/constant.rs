@@ -20,7 +20,53 @@ fn characters(number: u128, bits: u32) -> Vec<u8> {
     text.trim_end_with(|c| c == '\0').to_vec()
 }
 
-/// A name as it is, but for control characters, of which a terminal or a line would be led astray: those are `?`.
+/// Whether nft's language can hold a name: the lexer reads it as one word that is no pattern.
+pub(super) fn is_name(name: &[u8]) -> bool {
+    let is_letter = |byte: &u8| byte.is_ascii_alphabetic() || *byte == b'_';
+    let is_number = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.');
+    let is_of_word = |byte: &u8| is_number(byte) || matches!(byte, b'-' | b'/');
+    match name {
+        [b'.', second, ..] => is_letter(second) && name.iter().all(is_of_word),
+        [first, rest @ ..] if first.is_ascii_digit() => rest.iter().all(is_number),
+        [first, rest @ ..] => is_letter(first) && rest.iter().all(is_of_word),
+        [] => false,
+    }
+}
+
+/// A text that can stand in quotation marks.
+pub(super) fn quotable(text: &[u8]) -> Option<&str> {
+    let text = text.to_str().ok()?;
+    (!text.contains(|c: char| c.is_control() || c == '"')).then_some(text)
+}
+
+/// Text in quotation marks in which everything but printable ASCII is a `\x` with two digits, and so are quotation marks and
+/// backslashes: what differs is written differently, and no name of nft's language is written so.
+pub(super) fn escaped(text: &BStr) -> String {
+    let mut escaped = String::from("\"");
+    for byte in text.iter() {
+        match byte {
+            b'"' | b'\\' => escaped += &format!("\\x{byte:02x}"),
+            b' '..=b'~' => escaped.push(char::from(*byte)),
+            _ => escaped += &format!("\\x{byte:02x}"),
+        }
+    }
+    escaped.push('"');
+    escaped
+}
+
+/// A name as it is, or [escaped] where nft's language cannot hold it.
+pub(super) struct Named<'n>(pub(super) &'n BStr);
+
+impl fmt::Display for Named<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match is_name(self.0) {
+            true => write!(f, "{}", self.0),
+            false => f.write_str(&escaped(self.0)),
+        }
+    }
+}
+
+/// A text as it is, but for control characters, of which a terminal or a line would be led astray: those are `?`.
 pub(super) struct Plain<'n>(pub(super) &'n BStr);
 
 /// The same in quotation marks, which cannot be among its characters.

@@ -80,6 +80,8 @@ pub use json::Json;
 #[cfg(feature = "nftables-crate")]
 pub use json::NotInStructs;
 #[cfg(feature = "text")]
+pub use list::elements::{element, elements};
+#[cfg(feature = "text")]
 pub use list::{Listing, Options, rule};
 #[cfg(all(feature = "text", any(test, feature = "fuzzing")))]
 pub(crate) use parse::parsed_rules;
@@ -100,7 +102,7 @@ pub use traced::traced;
 #[cfg(all(feature = "text", feature = "diff"))]
 pub use words::Words;
 
-pub use value::{data_type, element, elements};
+pub use value::data_type;
 
 pub use crate::nft::Milliseconds;
 

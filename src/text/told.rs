@@ -4,7 +4,7 @@ use std::fmt;
 
 use bstr::{BStr, ByteSlice};
 
-use super::constant::Plain;
+use super::constant::is_name;
 use super::list::{self, Options, line};
 use super::print::Printer;
 use super::read::set::SetReader;
@@ -343,11 +343,14 @@ impl Form for Lines {
             true => Some(String::new()),
             false => body,
         };
-        let in_table = |table: &BStr, name: &BStr| format!("{} {}", Plain(table), Plain(name));
+        // Without words where nft's language cannot hold a name.
+        let named = |name: &BStr| is_name(name).then(|| name.to_string());
+        let in_table =
+            |table: &BStr, name: &BStr| Some(format!("{} {}", named(table)?, named(name)?));
         let (kind, name, body) = match object {
             EventObject::Table(view) => {
                 let body = inside(line::table(view, options));
-                ("table", Plain(view.name()).to_string(), body)
+                ("table", named(view.name()), body)
             }
             EventObject::Chain(view) => {
                 let body = inside(line::chain(view, options));
@@ -377,7 +380,7 @@ impl Form for Lines {
         let body = body?;
         let is_table = matches!(object, EventObject::Table(_));
         Some(Line {
-            head: format!("{verb} {kind} {} {name}", event.family()),
+            head: format!("{verb} {kind} {} {}", event.family(), name?),
             body: match object {
                 _ if body.is_empty() => body,
                 EventObject::Object(_) => format!("{{ {body} }}"),
@@ -399,12 +402,14 @@ impl Form for Lines {
         }
         body.push_str(" }");
         let view = set.set();
+        let are_names = is_name(view.table()) && is_name(view.name());
+        are_names.then_some(())?;
         Some(Line {
             head: format!(
                 "{verb} element {} {} {}",
                 view.family(),
-                Plain(view.table()),
-                Plain(view.name())
+                view.table(),
+                view.name()
             ),
             body,
             handle: None,
@@ -413,11 +418,13 @@ impl Form for Lines {
 }
 
 fn rule_line(teller: &Teller, verb: &str, event: &Event<'_>, rule: &RuleRef<'_>) -> Option<Line> {
+    let are_names = is_name(rule.table()) && is_name(rule.chain());
+    are_names.then_some(())?;
     let mut head = format!(
         "{verb} rule {} {} {}",
         rule.family(),
-        Plain(rule.table()),
-        Plain(rule.chain())
+        rule.table(),
+        rule.chain()
     );
     let handle = match (event.is_deletion(), rule.position()) {
         (true, _) => Some(rule.handle()),

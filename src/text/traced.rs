@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
-use super::constant::{self, Plain};
+use super::constant::{self, Named};
 use super::headers::{self, GRE, Protocol};
 use super::list::Options;
 use super::print::Printer;
@@ -82,7 +82,7 @@ pub fn traced(rules: &Snapshot, step: &TraceRef<'_>, options: &Options) -> Vec<S
 fn head(step: &TraceRef<'_>) -> String {
     let mut head = format!("trace id {:08x} {} ", step.id(), step.family());
     for name in [step.table(), step.chain()].into_iter().flatten() {
-        let _ = write!(head, "{} ", Plain(name)); // into memory
+        let _ = write!(head, "{} ", Named(name)); // into memory
     }
     head
 }

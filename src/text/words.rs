@@ -1,7 +1,6 @@
 //! Words for what differs between two rulesets.
 
 use super::list::{self, Options, line};
-use super::value;
 use crate::nft::{
     self, ChainRef, ElementRef, FlowtableRef, RuleRef, SetRef, SnapshotSet, SnapshotTable,
     StatefulObjectRef, TableRef,
@@ -71,6 +70,6 @@ impl nft::Words for Words<'_> {
     }
 
     fn element(&self, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<String> {
-        Some(value::element(set, element))
+        Some(list::elements::element_with(set, element, self.options))
     }
 }

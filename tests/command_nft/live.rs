@@ -319,6 +319,13 @@ fn who_may_not_is_told_so() {
         assert_eq!(our.stdout, b"");
         let said = String::from_utf8(our.stderr).unwrap();
         assert!(said.contains("CAP_NET_ADMIN"), "{said}");
+        assert!(
+            said.contains("\nOperation not permitted (you must be root)\n")
+                || said.starts_with("Operation not permitted (you must be root)\n"),
+            "{said}"
+        );
+        let they_said = String::from_utf8(their.stderr).unwrap();
+        assert_eq!(said.lines().next(), they_said.lines().next(), "{arguments}");
     }
     // What takes no kernel takes no rights.
     let words = ["describe", "ipv4_addr"];
@@ -653,5 +660,55 @@ fn hooks_are_listed_as_by_nft() {
         assert_eq!(our, their.out, "{arguments}");
         let is_there = !arguments.starts_with("list hooks netdev") || arguments.ends_with(" lo");
         assert_eq!(our.is_empty(), !is_there, "{arguments}");
+    }
+}
+
+/// Of several inputs of `nft -i` each finds what the one before made: also a table that goes with its connection.
+#[test]
+fn an_owned_table_lives_until_standard_input_ends() {
+    let side = Side::ours();
+    let input =
+        "add table ip t { flags owner; }\nlist tables\nadd chain ip t c\nnothing\nlist chains\n";
+    let ran = side.run(&["-i"], input);
+    assert_eq!(
+        ran.out, "table ip t\ntable ip t {\n\tchain c {\n\t}\n}\n",
+        "{}",
+        ran.err
+    );
+    assert_eq!(side.run(&["list tables"], "").out, "");
+}
+
+/// Where a table's handle is listed: as by nft 1.1.7, where all of it is.
+#[test]
+fn the_handle_of_a_table_is_listed_with_all_of_it() {
+    let side = Side::ours();
+    let base = "add table ip t; add chain ip t c; add set ip t s { type ipv4_addr; elements = { 1.1.1.1 }; }; \
+                add map ip t m { type ipv4_addr : mark; }; add counter ip t k; add quota ip t q { over 1 bytes; }";
+    assert_eq!(side.run(&[base], "").code, Some(0));
+    for (text, is_listed) in [
+        ("list ruleset", true),
+        ("list table ip t", true),
+        ("list chain ip t c", false),
+        ("list chains", false),
+        ("list set ip t s", false),
+        ("list sets", false),
+        ("list map ip t m", false),
+        ("list maps", false),
+        ("list counter ip t k", false),
+        ("list counters", false),
+        ("list quota ip t q", false),
+        ("list quotas", false),
+        ("list flowtables", false),
+        ("get element ip t s { 1.1.1.1 }", false),
+        ("reset counters", false),
+    ] {
+        let ran = side.run(&["-a", text], "");
+        let first = ran.out.lines().next().unwrap_or_default();
+        let expected = if is_listed {
+            "table ip t { # handle 1"
+        } else {
+            "table ip t {"
+        };
+        assert_eq!(first, expected, "{text}: {}", ran.err);
     }
 }

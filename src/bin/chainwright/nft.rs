@@ -8,11 +8,11 @@ use std::io::{self, BufRead, IsTerminal, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
-use chainwright::Errno;
 use chainwright::nft::{Connection, Outcome};
 use chainwright::text::{
     Definitions, HookListing, Includes, Known, Mode, Options, RunError, Script, read_text,
 };
+use chainwright::{Errno, netlink};
 
 use crate::carried_out::{added, added_json};
 use crate::list::Format;
@@ -220,6 +220,7 @@ impl Args {
             ),
             definitions: Definitions::default(),
             sets: sets(),
+            connection: None,
             out: Output::new(),
         };
         if !self.commands.is_empty() {
@@ -275,6 +276,8 @@ struct Session<'a> {
     includes: Includes,
     definitions: Definitions,
     sets: Sets,
+    /// The connection over which all inputs are carried out, so that a table that it owns lives until they end.
+    connection: Option<Connection>,
     out: Output,
 }
 
@@ -304,7 +307,9 @@ impl Session<'_> {
         let done = match script {
             Ok(script) => {
                 changes = script.changes_something();
-                let done = self.carry_out(&script);
+                let mut connection = self.connection.take();
+                let done = self.carry_out(&script, &mut connection);
+                self.connection = connection;
                 self.definitions.keep(&script);
                 done
             }
@@ -318,7 +323,11 @@ impl Session<'_> {
         }
     }
 
-    fn carry_out(&mut self, script: &Script) -> Result<(), Failure> {
+    fn carry_out(
+        &mut self,
+        script: &Script,
+        connection: &mut Option<Connection>,
+    ) -> Result<(), Failure> {
         let mode = match (self.args.check, self.args.echo) {
             (true, _) => Mode::Check,
             (false, true) => Mode::Echo,
@@ -327,13 +336,12 @@ impl Session<'_> {
         let mut echo = None;
         let mut document = None;
         let mut known = Known::new(&self.options);
-        let mut nft = None;
         let changes = script.changes_something();
         let is_told = self.args.echo && self.json;
         if changes || is_told || script.questions().nth(1).is_some() {
-            let mut opened = Connection::open()?;
+            let opened = opened(connection, Connection::open)?;
             let mut bytecode = String::new();
-            let done = script.run_shown(&mut opened, mode, &self.options, |transaction| {
+            let done = script.run_shown(opened, mode, &self.options, |transaction| {
                 if self.args.debug.is_some() {
                     bytecode += &transaction.bytecode().to_string();
                 }
@@ -342,7 +350,6 @@ impl Session<'_> {
             let done = done?;
             document = script.echoed_json(&done);
             (echo, known) = (done.echo, done.known);
-            nft = Some(opened);
         }
         if self.args.debug.is_some() {
             known = known.with_bytecode();
@@ -356,10 +363,7 @@ impl Session<'_> {
                 self.monitor(watched)?;
                 continue;
             }
-            let nft = match &mut nft {
-                Some(nft) => nft,
-                none => none.insert(Connection::open_to_look()?),
-            };
+            let nft = opened(connection, Connection::open_to_look)?;
             if let Some((family, device)) = question.hooks() {
                 if self.json {
                     let why = "list hooks has no form in JSON";
@@ -433,6 +437,17 @@ impl Session<'_> {
                 return Ok(());
             }
         }
+    }
+}
+
+/// The connection, opened by the first who needs it.
+fn opened(
+    connection: &mut Option<Connection>,
+    open: impl FnOnce() -> Result<Connection, netlink::Error>,
+) -> Result<&mut Connection, netlink::Error> {
+    match connection {
+        Some(opened) => Ok(opened),
+        none => Ok(none.insert(open()?)),
     }
 }
 

@@ -260,7 +260,7 @@ impl super::Compiler<'_> {
     /// A constant that bits are changed by: of any type a number, too.
     fn operand(&self, expr: &Expr, want: Want) -> Result<u128, Fault> {
         if let Expr::Symbol(symbol) = expr
-            && let Some(number) = number(&symbol.text).filter(|_| !symbol.is_quoted)
+            && let Some(number) = number(&symbol.text)
         {
             return Ok(number & Value::ones(want.bits));
         }

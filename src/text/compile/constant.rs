@@ -275,7 +275,7 @@ impl Compiler<'_> {
         if types::is_string(want.data_type) {
             return self.characters(symbol, want);
         }
-        let Some(number) = self.number_of(text, symbol.is_quoted, want) else {
+        let Some(number) = self.number_of(text, want) else {
             let known = symbols(want.data_type).iter().map(|(name, _)| *name);
             let message = format!("`{text}` is not {}", what(want.data_type));
             return Err(Fault::new(symbol.place, message)
@@ -290,13 +290,14 @@ impl Compiler<'_> {
         Ok(Expr::Value(want.value(number)))
     }
 
-    fn number_of(&self, text: &str, is_quoted: bool, want: Want) -> Option<u128> {
+    /// The number that a word stands for; in quotation marks it stands for the same.
+    fn number_of(&self, text: &str, want: Want) -> Option<u128> {
         let named = |data_type| {
             let mut names = symbols(data_type).iter();
             let found = names.find(|(name, _)| *name == text);
             found.map(|(_, number)| u128::from(*number))
         };
-        let plain = || number(text).filter(|_| !is_quoted || want.data_type == DAY);
+        let plain = || number(text);
         match want.data_type {
             DataType::IPV4_ADDR => {
                 let address: Ipv4Addr = text.parse().ok()?;
@@ -345,7 +346,7 @@ impl Compiler<'_> {
                 .filter(|day| *day <= 6),
             DataType::CLASSID => class(text).or_else(plain),
             CT_LABEL => {
-                let bit = match number(text).filter(|_| !is_quoted) {
+                let bit = match number(text) {
                     Some(bit) => u32::try_from(bit).ok()?,
                     None => self.names.label(text.as_bytes())?.into(),
                 };

@@ -153,7 +153,7 @@ impl Body<'_, '_> {
         }
         // What bits were taken from is a number.
         if let (Expr::Binary(..), Expr::Symbol(symbol)) = (left, right)
-            && let Some(number) = number(&symbol.text).filter(|_| !symbol.is_quoted)
+            && let Some(number) = number(&symbol.text)
             && number <= Value::ones(want.bits)
         {
             return self.compare_value(left, relation, want.value(number));

@@ -26,9 +26,19 @@ use crate::text::syntax::{self, Element};
 use crate::text::types;
 use crate::text::value::fields;
 
-/// A name, without what is no text.
+/// A name. Bytes that are no text stand as `\u{fffd}x` and two digits, which no name that is read may have.
 fn name(name: &BStr) -> Cow<'_, str> {
-    name.to_str_lossy()
+    if let Ok(name) = name.to_str() {
+        return name.into();
+    }
+    let mut text = String::new();
+    for chunk in name.utf8_chunks() {
+        text += chunk.valid();
+        for byte in chunk.invalid() {
+            text += &format!("{}x{byte:02x}", char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text.into()
 }
 
 /// The objects that a ruleset is a list of.

@@ -8,7 +8,7 @@ use crate::nft::{
     ChainFlags, ChainRef, Device, Devices, Family, FlowtableFlags, FlowtableRef, Hook,
     SnapshotChain, SnapshotTable, hook_name,
 };
-use crate::text::constant::{Plain, Quoted};
+use crate::text::constant::{Plain, Quoted, is_name, quotable};
 use crate::text::hooks;
 use crate::text::print::Printer;
 use crate::text::read::rule;
@@ -107,6 +107,14 @@ pub(in crate::text) fn devices(hook: &Hook<'_>) -> Vec<String> {
     names
 }
 
+/// Whether the names of all devices can stand in quotation marks.
+pub(super) fn are_quotable(devices: &Devices<'_>) -> bool {
+    devices.iter().all(|device| match device {
+        Device::Name(name) | Device::Prefix(name) => quotable(name).is_some(),
+        Device::Unknown { .. } => true,
+    })
+}
+
 /// The names in a list of devices, likewise.
 pub(in crate::text) fn names(devices: &Devices<'_>) -> Vec<String> {
     devices.iter().filter_map(name).collect()
@@ -126,7 +134,8 @@ fn listed(devices: &Devices<'_>) -> Vec<String> {
         let name = name(device)?;
         Some(match device {
             Device::Prefix(_) => Quoted(name.as_str().into()).to_string(),
-            _ => Plain(name.as_str().into()).to_string(),
+            _ if is_name(name.as_bytes()) => name,
+            _ => Quoted(name.as_str().into()).to_string(),
         })
     });
     listed.collect()

@@ -1,6 +1,7 @@
 //! Rulesets as `nft list ruleset` shows them.
 
 pub(super) mod chain;
+pub(super) mod elements;
 pub(super) mod line;
 pub(super) mod object;
 pub(super) mod set;
@@ -14,7 +15,7 @@ use bitflags::Flags;
 use bstr::{BStr, ByteSlice};
 use nix::net::if_::if_nametoindex;
 
-use super::constant::{Plain, Quoted};
+use super::constant::{Named, Quoted, escaped, is_name, quotable};
 use super::print::Printer;
 use super::read::rule;
 use crate::nft::{
@@ -287,14 +288,12 @@ impl fmt::Display for Listing<'_> {
             match self.part {
                 Part::Tables => {
                     let view = table.table();
-                    writeln!(
-                        printer.out,
-                        "table {} {}",
-                        view.family(),
-                        Plain(view.name())
-                    )?;
+                    let mark = if is_name(view.name()) { "" } else { "# " };
+                    let name = Named(view.name());
+                    writeln!(printer.out, "{mark}table {} {name}", view.family())?;
                 }
-                part => printer.table(&table, part)?,
+                part if is_name(table.table().name()) => printer.table(&table, part)?,
+                part => printer.commented(|printer| printer.table(&table, part))?,
             }
         }
         Ok(())
@@ -342,9 +341,12 @@ impl<W: Write> Printer<'_, W> {
             self.out,
             "table {} {} {{",
             view.family(),
-            Plain(view.name())
+            Named(view.name())
         )?;
-        self.handle(view.handle())?;
+        // As nft has it, which knows the table's handle only where it lists all of the table.
+        if part == Part::All {
+            self.handle(view.handle())?;
+        }
         self.out.write_char('\n')?;
         let mut between = Between::Never;
         self.depth = 1;
@@ -357,7 +359,10 @@ impl<W: Write> Printer<'_, W> {
         }
         for object in table.objects().filter(|object| part.has_object(object)) {
             between.write(&mut self.out)?;
-            self.object(&object)?;
+            match is_name(object.name()) {
+                true => self.object(&object)?,
+                false => self.commented(|printer| printer.object(&object))?,
+            }
         }
         for set in table.sets() {
             let view = set.set();
@@ -365,11 +370,19 @@ impl<W: Write> Printer<'_, W> {
                 continue;
             }
             between.write(&mut self.out)?;
-            self.set(&set)?;
+            match is_name(view.name()) {
+                true => self.set(&set)?,
+                false => self.commented(|printer| printer.set(&set))?,
+            }
         }
         for flowtable in table.flowtables().filter(|each| part.has_flowtable(each)) {
             between.write(&mut self.out)?;
-            self.flowtable(&flowtable)?;
+            let hook = flowtable.hook().unwrap_or_default();
+            let devices = hook.devices.unwrap_or_default();
+            match is_name(flowtable.name()) && chain::are_quotable(&devices) {
+                true => self.flowtable(&flowtable)?,
+                false => self.commented(|printer| printer.flowtable(&flowtable))?,
+            }
         }
         for chain in table.chains() {
             let view = chain.chain();
@@ -381,10 +394,34 @@ impl<W: Write> Printer<'_, W> {
                 continue;
             }
             between.write(&mut self.out)?;
-            self.chain(table, &chain, part != Part::Chains)?;
+            let with_rules = part != Part::Chains;
+            let hook = view.hook();
+            let devices = hook.iter().flat_map(|hook| hook.devices.iter());
+            let mut alone = hook.iter().filter_map(|hook| hook.device.as_deref());
+            let is_spoken = is_name(view.name())
+                && devices.clone().all(chain::are_quotable)
+                && alone.all(|device| quotable(device).is_some());
+            match is_spoken {
+                true => self.chain(table, &chain, with_rules)?,
+                false => self.commented(|printer| printer.chain(table, &chain, with_rules))?,
+            }
         }
         self.depth = 0;
         self.out.write_str("}\n")
+    }
+
+    /// Writes something that nft's language cannot hold as a comment: its name, or that of a device, is not one there.
+    fn commented(
+        &mut self,
+        write: impl FnOnce(&mut Printer<'_, &mut String>) -> fmt::Result,
+    ) -> fmt::Result {
+        let mut text = String::new();
+        let mut printer = Printer::new(&mut text, self.options);
+        (printer.depth, printer.in_line) = (self.depth, self.in_line);
+        write(&mut printer)?;
+        self.line(format_args!("# nft's language cannot hold this name:"))?;
+        text.lines()
+            .try_for_each(|line| writeln!(self.out, "# {line}"))
     }
 
     /// Whether there are any.
@@ -404,17 +441,17 @@ impl<W: Write> Printer<'_, W> {
 
     fn comment(&mut self, comment: Option<&BStr>) -> fmt::Result {
         match comment {
-            Some(comment) => {
-                self.indent()?;
-                writeln!(self.out, "comment {}", Quoted(comment))
+            Some(comment) if quotable(comment).is_some() => {
+                self.line(format_args!("comment {}", Quoted(comment)))
             }
+            Some(comment) => self.line(format_args!("# comment {}", escaped(comment))),
             None => Ok(()),
         }
     }
 
     fn begin(&mut self, what: &str, name: &BStr, handle: u64) -> fmt::Result {
         self.indent()?;
-        write!(self.out, "{what} {} {{", Plain(name))?;
+        write!(self.out, "{what} {} {{", Named(name))?;
         self.handle(handle)?;
         self.out.write_char('\n')?;
         self.depth += 1;

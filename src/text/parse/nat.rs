@@ -18,7 +18,11 @@ impl Parser<'_> {
         let mut family = None;
         let mut prefix = false;
         if needs_address {
-            family = self.version();
+            // Without one of these words behind it, it is the beginning of an expression: `snat ip saddr map …`.
+            let is_version = self
+                .next_if_word()
+                .is_some_and(|word| ["to", "prefix", "interval", "addr"].contains(&&*word));
+            family = is_version.then(|| self.version()).flatten();
             prefix = self.eat("prefix");
             // As older versions wrote what is plain from the map.
             if !prefix && !self.eat("interval") && self.eat("addr") {

@@ -5,7 +5,7 @@ pub(super) mod statement;
 
 use std::fmt::{self, Write};
 
-use super::constant::Quoted;
+use super::constant::{Quoted, escaped, quotable};
 use super::list::Options;
 use super::syntax::{Element, Line};
 
@@ -65,8 +65,12 @@ impl<W: Write> Printer<'_, W> {
             }
             self.statement(statement)?;
         }
-        if let Some(comment) = &rule.comment {
-            write!(self.out, " comment {}", Quoted(comment.as_str().into()))?;
+        match &rule.comment {
+            Some(comment) if quotable(comment.as_bytes()).is_some() => {
+                write!(self.out, " comment {}", Quoted(comment.as_str().into()))?;
+            }
+            Some(comment) => write!(self.out, " # comment {}", escaped(comment.as_str().into()))?,
+            None => {}
         }
         // nft gives rules of chains without a name none.
         match self.depth > IN_CHAIN {

@@ -15,6 +15,7 @@ use crate::nft::expr::{
     self, Data, Decoded, OsfFlags, PayloadBase, RangeOp, Register, SocketKey, TunnelMode,
 };
 use crate::nft::{ChainFlags, DataType, Family, RuleRef, SnapshotTable};
+use crate::text::constant::{is_name, quotable};
 use crate::text::syntax::{Expr, Line, Relation, Statement, Target, Translation, Value, Verdict};
 use crate::text::tunnels::Tunnel;
 use crate::text::types;
@@ -126,17 +127,14 @@ pub(super) const fn is_place(offset: u32, bits: u32) -> bool {
 
 /// A name that nft's language can hold as it is.
 pub(super) fn spoken(name: &[u8]) -> Option<String> {
-    let name = name.to_str().ok()?;
-    let is_odd = |c: char| c.is_control() || c.is_whitespace() || "\"{}();#,".contains(c);
-    (!name.is_empty() && !name.contains(is_odd)).then(|| name.to_owned())
+    is_name(name).then(|| String::from_utf8_lossy(name).into_owned())
 }
 
 /// A value of this type in bytes of this order; `None` of what nft's language cannot hold: characters, and times
 /// between two seconds.
 pub(super) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
     if types::is_string(data_type) {
-        let text = bytes.trim_end_with(|c| c == '\0').to_str().ok()?;
-        (!text.contains(|c: char| c.is_control() || c == '"')).then_some(())?;
+        quotable(bytes.trim_end_with(|c| c == '\0'))?;
     }
     limit(bytes, order, data_type)
 }

@@ -1,7 +1,5 @@
 //! The elements of sets as values.
 
-use bstr::ByteSlice;
-
 use super::inside::is_of_header;
 use super::rule::{limit, spoken, value};
 use super::stateful::stateful_statement;
@@ -12,6 +10,7 @@ use crate::nft::userdata::{
     SET_KEY_TYPEOF, UserData,
 };
 use crate::nft::{DataType, ElementRef, SetFlags, SetRef, SnapshotSet};
+use crate::text::constant::quotable;
 use crate::text::syntax::{Element, Expr, Statement, Target, Value, Verdict};
 use crate::text::typeof_;
 use crate::text::types::{self, info};
@@ -67,7 +66,8 @@ struct Part {
 
 /// Reads the elements of a set.
 pub(in crate::text) struct SetReader<'s> {
-    set: SnapshotSet<'s>,
+    /// `None` where single elements are read.
+    set: Option<SnapshotSet<'s>>,
     view: SetRef<'s>,
     keys: Vec<Part>,
     data: Vec<Part>,
@@ -81,15 +81,22 @@ pub(in crate::text) struct SetReader<'s> {
 impl<'s> SetReader<'s> {
     /// Of a set that has a name.
     pub(in crate::text) fn named(set: &SnapshotSet<'s>) -> Self {
-        let view = set.set();
+        Self {
+            set: Some(*set),
+            ..Self::of_view(&set.set())
+        }
+    }
+
+    /// The same without its elements.
+    pub(in crate::text) fn of_view(view: &SetRef<'s>) -> Self {
         let length = view.key_length().unwrap_or_default();
         // User data may be too small for all of them.
         let is_whole = |key: &Expr| match key {
             Expr::Concat(_) => key.bits() == length * 8,
             _ => true,
         };
-        let key = typeof_::of(&view, SET_KEY_TYPEOF).filter(is_whole);
-        Self::new(set, key, &[])
+        let key = typeof_::of(view, SET_KEY_TYPEOF).filter(is_whole);
+        Self::new(*view, key, &[])
     }
 
     /// Of one that a rule has in braces: its keys are what the rule looks up, which may be so many bits higher than
@@ -100,7 +107,8 @@ impl<'s> SetReader<'s> {
         shifts: &[u32],
         is_map: bool,
     ) -> Self {
-        let mut reader = Self::new(set, Some(key.clone()), shifts);
+        let mut reader = Self::new(set.set(), Some(key.clone()), shifts);
+        reader.set = Some(*set);
         if let [one] = &mut reader.keys[..] {
             match is_map {
                 // nft takes the type of a map's keys from the map.
@@ -113,8 +121,7 @@ impl<'s> SetReader<'s> {
         reader
     }
 
-    fn new(set: &SnapshotSet<'s>, key: Option<Expr>, shifts: &[u32]) -> Self {
-        let view = set.set();
+    fn new(view: SetRef<'s>, key: Option<Expr>, shifts: &[u32]) -> Self {
         let is_interval = view
             .flags()
             .unwrap_or_default()
@@ -155,7 +162,7 @@ impl<'s> SetReader<'s> {
             data_order,
         );
         Self {
-            set: *set,
+            set: None,
             view,
             keys,
             data,
@@ -185,19 +192,28 @@ impl<'s> SetReader<'s> {
 
     /// All elements, in the order in which nft writes them; `None` if one of them cannot be said.
     pub(in crate::text) fn elements(&self) -> Option<Vec<Element>> {
-        let last = self.keys.last()?;
-        let length = match self.keys.len() {
+        self.is_whole().then_some(())?;
+        self.each().into_iter().map(|(_, read)| read).collect()
+    }
+
+    /// Whether the keys are as long as the kernel's: nft 1.0.6 forgets the first of more than five fields.
+    fn is_whole(&self) -> bool {
+        let length = self.keys.last().map(|last| match self.keys.len() {
             1 => last.length,
             _ => last.at + last.length.next_multiple_of(4),
-        };
-        // nft 1.0.6 forgets the first of more than five fields.
-        (length == self.view.key_length().unwrap_or_default() as usize).then_some(())?;
+        });
+        length == Some(self.view.key_length().unwrap_or_default() as usize)
+    }
+
+    /// Each element, in the order in which nft writes them, and what it is; `None` of one that cannot be said.
+    pub(in crate::text) fn each(&self) -> Vec<(ElementRef<'s>, Option<Element>)> {
         let flags = self.view.flags().unwrap_or_default();
         let is_interval = flags.contains(SetFlags::INTERVAL);
         if is_interval && !flags.contains(SetFlags::CONCAT) && self.keys.len() == 1 {
             return self.intervals();
         }
-        let mut elements: Vec<ElementRef<'_>> = self.set.elements().collect();
+        let mut elements: Vec<ElementRef<'s>> =
+            self.set.iter().flat_map(SnapshotSet::elements).collect();
         if !is_interval {
             // nft compares them as numbers: one value as what it is, several with the last in front.
             let is_one = self.keys.len() == 1;
@@ -214,22 +230,30 @@ impl<'s> SetReader<'s> {
                 (element.is_catch_all(), key)
             });
         }
-        let read = |element: &ElementRef<'_>| {
-            let key = match element.key_bytes() {
-                Some(from) => {
-                    let to = element.key_end_bytes().unwrap_or(from);
-                    Some(self.key(from, to)?)
-                }
-                None => None,
-            };
-            self.element(element, key)
+        let read = |element: ElementRef<'s>| {
+            let read = self.one(&element);
+            (element, read)
         };
-        elements.iter().map(read).collect()
+        elements.into_iter().map(read).collect()
+    }
+
+    /// An element by itself; of a set of ranges one end of a range.
+    pub(in crate::text) fn one(&self, element: &ElementRef<'_>) -> Option<Element> {
+        self.is_whole().then_some(())?;
+        let key = match element.key_bytes() {
+            Some(from) => {
+                let to = element.key_end_bytes().unwrap_or(from);
+                Some(self.key(from, to)?)
+            }
+            None => None,
+        };
+        self.element(element, key)
     }
 
     /// The elements of a set of ranges: starts and ends.
-    fn intervals(&self) -> Option<Vec<Element>> {
-        let mut bounds: Vec<ElementRef<'_>> = self.set.elements().collect();
+    fn intervals(&self) -> Vec<(ElementRef<'s>, Option<Element>)> {
+        let mut bounds: Vec<ElementRef<'s>> =
+            self.set.iter().flat_map(SnapshotSet::elements).collect();
         // An end before a start at the same key; what stands for all others is last.
         bounds.sort_by_key(|element| {
             (
@@ -239,13 +263,14 @@ impl<'s> SetReader<'s> {
             )
         });
         let mut elements = Vec::new();
-        let mut bounds = bounds.iter().peekable();
+        let mut bounds = bounds.into_iter().peekable();
         while let Some(element) = bounds.next() {
             if element.is_interval_end() {
                 continue; // of nothing: nft begins its ranges with one
             }
             let Some(from) = element.key_bytes() else {
-                elements.push(self.element(element, None)?);
+                let read = self.element(&element, None);
+                elements.push((element, read));
                 continue;
             };
             let last = bounds
@@ -253,10 +278,11 @@ impl<'s> SetReader<'s> {
                 .and_then(|next| next.key_bytes())
                 .and_then(before);
             let last = last.unwrap_or_else(|| vec![0xff; from.len()]);
-            let key = self.key(from, &last)?;
-            elements.push(self.element(element, Some(key))?);
+            let key = self.key(from, &last);
+            let read = key.and_then(|key| self.element(&element, Some(key)));
+            elements.push((element, read));
         }
-        Some(elements)
+        elements
     }
 
     fn element(&self, element: &ElementRef<'_>, key: Option<Expr>) -> Option<Element> {
@@ -283,9 +309,10 @@ impl<'s> SetReader<'s> {
         if read.timeout.map(std::time::Duration::from_millis) == self.view.timeout() {
             read.timeout = None;
         }
-        read.comment = element
-            .comment()
-            .map(|comment| comment.to_str_lossy().into_owned());
+        read.comment = match element.comment() {
+            Some(comment) => Some(quotable(comment)?.to_owned()),
+            None => None,
+        };
         read.data = match (element.data(), element.object()) {
             (Some(Data::Value(bytes)), _) => Some(self.data(&bytes)?),
             (Some(Data::Verdict(verdict)), _) => Some(Expr::Verdict(match verdict {

@@ -1,9 +1,8 @@
 //! What counts and limits, in rules, with elements of sets, and as an object.
 
-use bstr::ByteSlice;
-
 use crate::nft::expr::{self, ConnlimitFlags};
 use crate::nft::expr::{Decoded, LimitFlags, LimitType, QuotaFlags, SynproxyFlags};
+use crate::text::constant::quotable;
 use crate::text::syntax::Statement;
 use crate::text::units;
 
@@ -31,10 +30,10 @@ pub(super) fn stateful_statement(expression: &Decoded<'_>) -> Option<Statement> 
             Statement::Last(last.msecs.filter(|_| is_set))
         }
         Decoded::Log(log) => Statement::Log {
-            prefix: log
-                .prefix
-                .as_deref()
-                .map(|prefix| prefix.to_str_lossy().into_owned()),
+            prefix: match log.prefix.as_deref() {
+                Some(prefix) => Some(quotable(prefix)?.to_owned()),
+                None => None,
+            },
             group: log.group,
             snaplen: log.snaplen,
             queue_threshold: log.queue_threshold,

@@ -81,6 +81,10 @@ pub(super) fn name(fields: &Fields<'_, '_>, key: &str, of: &str) -> Result<Name<
 pub(super) fn checked<'n>(name: &'n str, of: &str, place: Place) -> Result<&'n str, Fault> {
     match name.len() {
         0 => Err(Fault::new(place, format!("the name of {of} is empty"))),
+        _ if name.contains(char::REPLACEMENT_CHARACTER) => {
+            let message = format!("the name of {of} has bytes that JSON cannot hold");
+            Err(Fault::new(place, message))
+        }
         1..=LONGEST_NAME => Ok(name),
         _ => {
             let message = format!("a name has at most {LONGEST_NAME} bytes");
