@@ -317,7 +317,7 @@ fn what_nft_has_no_words_for_is_a_comment() {
     };
     assert_eq!(
         rules[3],
-        format!("meta mark {order} comment \"say ?x? # accept\"")
+        format!(r#"meta mark {order} # comment "say \x22x\x22 # accept""#)
     );
     assert_eq!(rules[4], "meta time \"2023-11-14 22:13:20\"");
     assert!(rules[5].starts_with("# [ "), "{ours}");

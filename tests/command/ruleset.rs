@@ -362,10 +362,7 @@ fn elements_are_written_as_nft_writes_them() {
             "250.0.0.0-255.255.255.255"
         ]
     );
-    assert_eq!(
-        of("marks"),
-        ["0x00000005-0x0000000a", "0x00000100-0x000001ff"]
-    );
+    assert_eq!(of("marks"), ["0x00000005-0x0000000a", "0x00000100/24"]);
     assert_eq!(of("both"), ["10.0.0.0/8 . 80-90 comment \"x\""]);
     assert_eq!(of("verdicts"), ["\"eth0\" : jump d", "\"lo\" : accept"]);
     assert_eq!(of("names"), ["\"eth*\"", "\"lo\""]);

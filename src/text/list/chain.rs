@@ -134,7 +134,7 @@ fn listed(devices: &Devices<'_>) -> Vec<String> {
         let name = name(device)?;
         Some(match device {
             Device::Prefix(_) => Quoted(name.as_str().into()).to_string(),
-            _ if is_name(name.as_bytes()) => name,
+            _ if is_name(name.trim_end_matches('*').as_bytes()) => name,
             _ => Quoted(name.as_str().into()).to_string(),
         })
     });
