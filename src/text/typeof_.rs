@@ -38,6 +38,9 @@ const HASH: u32 = 24;
 const RT: u32 = 25;
 const FIB: u32 = 26;
 const XFRM: u32 = 27;
+/// The same in nft 1.1.7.
+const FIB_NEWER: u32 = 27;
+const XFRM_NEWER: u32 = 28;
 
 /// How long what is said of several fields may be: an entry has 255 bytes at most, 8 of which name the kind.
 const LONGEST: usize = 247;
@@ -61,7 +64,14 @@ pub(super) fn written(expr: &Expr) -> Option<Vec<u8>> {
         Expr::Concat(parts) => {
             let mut data = Vec::new();
             for (index, part) in (0_u8..).zip(parts) {
-                push(&mut data, index, &written(part)?);
+                let part = match part {
+                    // nft 1.1.7 aborts when it lists this with the number of 1.0.6, which refuses it.
+                    Expr::Fib(flags, FibResult::OIFNAME) => {
+                        fib(FIB_NEWER, *flags, FibResult::OIFNAME)
+                    }
+                    part => written(part)?,
+                };
+                push(&mut data, index, &part);
             }
             // More does not go into an entry, which is in one itself.
             (data.len() <= LONGEST).then_some(())?;
@@ -103,17 +113,26 @@ pub(super) fn written(expr: &Expr) -> Option<Vec<u8>> {
             entry(HASH, &numbers(&all))
         }
         Expr::Rt(key) => entry(RT, &numbers(&[(0, key.0)])),
-        Expr::Fib(flags, result) => entry(FIB, &numbers(&[(0, result.0), (1, flags.bits())])),
+        Expr::Fib(flags, result) => fib(FIB, *flags, *result),
         Expr::Xfrm {
             direction,
             key,
             number,
         } => {
             let all = [(0, key.0), (1, *number), (2, direction.0.into())];
-            entry(XFRM, &numbers(&all))
+            // nft 1.1.7 aborts when it lists these with the number of 1.0.6, which gets over that of 1.1.7.
+            let kind = match *key {
+                XfrmKey::REQID | XfrmKey::SPI => XFRM_NEWER,
+                _ => XFRM,
+            };
+            entry(kind, &numbers(&all))
         }
         _ => return None,
     })
+}
+
+fn fib(kind: u32, flags: FibFlags, result: FibResult) -> Vec<u8> {
+    entry(kind, &numbers(&[(0, result.0), (1, flags.bits())]))
 }
 
 fn push(into: &mut Vec<u8>, kind: u8, value: &[u8]) {
@@ -211,15 +230,15 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
         }),
         HASH => None,
         RT => known(Expr::Rt(RtKey(number(0)?))),
-        FIB => known(Expr::Fib(
-            FibFlags::from_bits_retain(number(1)?),
-            FibResult(number(0)?),
-        )),
-        XFRM => known(Expr::Xfrm {
+        XFRM | XFRM_NEWER if number(2).is_some() => known(Expr::Xfrm {
             key: XfrmKey(number(0)?),
             number: number(1)?,
             direction: XfrmDirection(u8::try_from(number(2)?).ok()?),
         }),
+        FIB | FIB_NEWER => known(Expr::Fib(
+            FibFlags::from_bits_retain(number(1)?),
+            FibResult(number(0)?),
+        )),
         _ => None,
     }
 }

@@ -21,8 +21,10 @@ mod protocols;
 mod sets;
 mod statement;
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
+use bstr::BString;
 use jiff::tz::TimeZone;
 
 use crate::netlink::Unfit;
@@ -32,6 +34,7 @@ use crate::nft::{
     Snapshot, Table, Transaction, userdata,
 };
 use crate::text::parse::{Command, Elements, Fault, Object, Position, Rule, Verb};
+use crate::text::script::updated_sets;
 use crate::text::syntax::{Expr, Line, Place};
 use crate::xt::Names;
 use body::Body;
@@ -51,6 +54,10 @@ pub(super) struct Compiler<'c> {
     now: Option<&'c Snapshot>,
     shapes: Shapes,
     joined: merge::Joined,
+    /// The sets that rules of the text change.
+    updated: HashSet<(Family, BString, BString)>,
+    /// What the text has deleted: all, or what is of a family, a table, a name.
+    deleted: Vec<(Family, Option<Vec<u8>>, Option<Vec<u8>>)>,
     ahead: merge::Ahead,
     tx: Transaction,
     /// What is being looked at.
@@ -80,6 +87,8 @@ impl<'c> Compiler<'c> {
             now,
             shapes: Shapes::default(),
             joined: merge::Joined::default(),
+            updated: HashSet::new(),
+            deleted: Vec::new(),
             ahead: merge::Ahead::default(),
             tx: Transaction::as_nft(),
             place: Place::default(),
@@ -109,6 +118,10 @@ impl<'c> Compiler<'c> {
                 && matches!(command.verb, Verb::Add | Verb::Create)
         };
         self.anonymous = commands.iter().copied().filter(is_declared).count() as u32; // memory does not hold more
+        self.updated = commands
+            .iter()
+            .flat_map(|command| updated_sets(command))
+            .collect();
         for (index, command) in commands.iter().enumerate() {
             self.place = command.place;
             self.command(commands, index)?;

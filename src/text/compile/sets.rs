@@ -13,7 +13,7 @@ use crate::nft::expr::ObjectType;
 use crate::nft::userdata::{self, BIG_ENDIAN, CommentError, HOST_ENDIAN};
 use crate::nft::{DataType, Element as Bytes, Family, Name, Set, SetFields, SetFlags, SetId};
 use crate::text::parse::Fault;
-use crate::text::syntax::{Element, Expr};
+use crate::text::syntax::{Element, Expr, Payload};
 use crate::text::{typeof_, types};
 
 /// What a set is made of.
@@ -203,6 +203,20 @@ fn is_shifted(expr: &Expr) -> bool {
     }
 }
 
+/// Whether nft 1.0.6 aborts when it reads that a set without a name was made for this field, which it does not know.
+fn is_unknown_to_older(expr: &Expr) -> bool {
+    match expr {
+        Expr::Option(option) => option.is("rt2", "addr"),
+        Expr::Payload(Payload {
+            field: Some((protocol, field)),
+            ..
+        }) => {
+            protocol.name == "icmpv6" && matches!(protocol.fields[*field].name, "taddr" | "daddr")
+        }
+        _ => false,
+    }
+}
+
 impl Asked<'_> {
     /// What nft notes of the expression that is looked up in a set without a name.
     fn typeof_(&self, is_map: bool, has_ranges: bool) -> Option<Vec<u8>> {
@@ -213,7 +227,9 @@ impl Asked<'_> {
                         && want.bits > 8
                         && !types::is_string(want.data_type)
                 };
-                let is_unsaid = parts.iter().any(is_shifted)
+                let is_unsaid = parts
+                    .iter()
+                    .any(|part| is_shifted(part) || is_unknown_to_older(part))
                     || (has_ranges && !is_map && self.declared.iter().any(is_turned));
                 match typeof_::written(self.key).filter(|_| !is_unsaid) {
                     Some(written) => Some(written),

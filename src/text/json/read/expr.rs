@@ -289,7 +289,8 @@ impl Reader {
             Some(node) if node.number::<u64>("a time").is_ok_and(|time| time == NEVER) => {
                 Ok(Some(0))
             }
-            Some(node) => milliseconds(node).map(Some),
+            // A time of 0 says nothing.
+            Some(node) => milliseconds(node).map(|time| Some(time).filter(|time| *time > 0)),
         };
         element.timeout = seconds("timeout")?;
         element.expires = seconds("expires")?;
