@@ -13,7 +13,7 @@ use super::parse::{
 };
 use super::question::Question;
 use super::syntax::{Expr, Line, Place, Statement, Target, Verdict};
-use crate::nft::{CommitError, Family, Name, Needed, Set, Snapshot, Transaction};
+use crate::nft::{CommitError, Family, Name, Needed, Set, SetFlags, Snapshot, Transaction};
 
 /// A script in nft's language: what `nft -f` takes, read, and what it asks for not done yet.
 ///
@@ -307,7 +307,9 @@ impl Script {
                         joining.insert(name.clone());
                     }
                     // Which flags it gets depends on those that it may have.
-                    if updated.contains(&name) && !is_flushed {
+                    let flags = set.set.flags.unwrap_or_default();
+                    let is_dynamic = flags.contains(SetFlags::EVAL);
+                    if updated.contains(&name) && !is_dynamic && !is_flushed {
                         needed.sets.entry(name.clone()).or_default();
                     }
                     declared.insert(name);

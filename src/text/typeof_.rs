@@ -64,14 +64,7 @@ pub(super) fn written(expr: &Expr) -> Option<Vec<u8>> {
         Expr::Concat(parts) => {
             let mut data = Vec::new();
             for (index, part) in (0_u8..).zip(parts) {
-                let part = match part {
-                    // nft 1.1.7 aborts when it lists this with the number of 1.0.6, which refuses it.
-                    Expr::Fib(flags, FibResult::OIFNAME) => {
-                        fib(FIB_NEWER, *flags, FibResult::OIFNAME)
-                    }
-                    part => written(part)?,
-                };
-                push(&mut data, index, &part);
+                push(&mut data, index, &written(part)?);
             }
             // More does not go into an entry, which is in one itself.
             (data.len() <= LONGEST).then_some(())?;
@@ -113,26 +106,17 @@ pub(super) fn written(expr: &Expr) -> Option<Vec<u8>> {
             entry(HASH, &numbers(&all))
         }
         Expr::Rt(key) => entry(RT, &numbers(&[(0, key.0)])),
-        Expr::Fib(flags, result) => fib(FIB, *flags, *result),
+        Expr::Fib(flags, result) => entry(FIB, &numbers(&[(0, result.0), (1, flags.bits())])),
         Expr::Xfrm {
             direction,
             key,
             number,
         } => {
             let all = [(0, key.0), (1, *number), (2, direction.0.into())];
-            // nft 1.1.7 aborts when it lists these with the number of 1.0.6, which gets over that of 1.1.7.
-            let kind = match *key {
-                XfrmKey::REQID | XfrmKey::SPI => XFRM_NEWER,
-                _ => XFRM,
-            };
-            entry(kind, &numbers(&all))
+            entry(XFRM, &numbers(&all))
         }
         _ => return None,
     })
-}
-
-fn fib(kind: u32, flags: FibFlags, result: FibResult) -> Vec<u8> {
-    entry(kind, &numbers(&[(0, result.0), (1, flags.bits())]))
 }
 
 fn push(into: &mut Vec<u8>, kind: u8, value: &[u8]) {

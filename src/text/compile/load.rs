@@ -177,8 +177,16 @@ impl Body<'_, '_> {
 
     /// Checks that an expression can be part of a concatenation: nft aborts when it lists one of these.
     pub(super) fn check_part(&self, part: &Expr) -> Result<(), Fault> {
+        let is_part = |payload: &Payload| {
+            !(payload.offset.is_multiple_of(8) && payload.bits.is_multiple_of(8))
+        };
         let what = match part {
-            Expr::Osf { .. } | Expr::Ct(CtKey::HELPER, ..) => "a name of any length",
+            Expr::Osf { .. } | Expr::Ct(CtKey::HELPER, ..) | Expr::Fib(_, FibResult::OIFNAME) => {
+                "a name of any length"
+            }
+            Expr::Payload(payload) if payload.field.is_none() && is_part(payload) => {
+                "a part of a byte that has no name"
+            }
             Expr::Meta(MetaKey::BRI_BROUTE) => "`meta broute`",
             _ => return Ok(()),
         };

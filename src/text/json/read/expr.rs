@@ -8,6 +8,7 @@ use super::selector::{
 };
 use crate::nft::Family;
 use crate::nft::expr::{CtDirection, CtKey, ExthdrOp, RtKey};
+use crate::text::json::stateful::NEVER;
 use crate::text::parse::Fault;
 use crate::text::parse::error::shown;
 use crate::text::parse::known::{ct_key, ct_names, needs_direction, version_in, without_direction};
@@ -51,9 +52,6 @@ const KNOWN: [&str; 35] = [
     "<<",
     ">>",
 ];
-
-/// What nft writes for a timeout that never comes: the most milliseconds that it counts, in whole seconds.
-const NEVER: u64 = u64::MAX / 1000;
 
 pub(super) const VERSIONS: [&str; 2] = ["ip", "ip6"];
 
