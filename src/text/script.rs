@@ -11,8 +11,8 @@ use super::parse::{
     Sources, Verb,
 };
 use super::question::Question;
-use super::syntax::{Expr, Place, Statement};
-use crate::nft::{CommitError, Family, Name, Needed, Set, Snapshot, Transaction};
+use super::syntax::{Expr, Line, Place, Statement, Target, Verdict};
+use crate::nft::{CommitError, Family, Name, Needed, Set, SetFlags, Snapshot, Transaction};
 use crate::text::zone::Zone;
 
 /// A script in nft's language: what `nft -f` takes, read, and what it asks for not done yet.
@@ -292,6 +292,7 @@ impl Script {
         let commands = || self.commands.iter().filter(|each| !each.is_question());
         let counted = order::counted(commands()).into_iter();
         needed.chains.extend(counted.map(|chain| (chain, true)));
+        let updated: HashSet<_> = self.commands.iter().flat_map(updated_sets).collect();
         for command in commands() {
             match &command.object {
                 Object::Ruleset(Family::UNSPEC) if command.verb == Verb::Flush => {
@@ -307,6 +308,12 @@ impl Script {
                     let name = key(*family, bytes(table), bytes(name));
                     if set.auto_merge && command.verb == Verb::Add && !is_flushed {
                         joining.insert(name.clone());
+                    }
+                    // Which flags it gets depends on those that it may have.
+                    let flags = set.set.flags.unwrap_or_default();
+                    let is_dynamic = flags.contains(SetFlags::EVAL);
+                    if updated.contains(&name) && !is_dynamic && !is_flushed {
+                        needed.sets.entry(name.clone()).or_default();
                     }
                     declared.insert(name);
                 }
@@ -511,5 +518,52 @@ fn sets_of(statement: &Statement) -> Vec<&str> {
         Statement::Object(_, object) => of(object, &mut names),
         _ => {}
     }
+    let inner = inner_statements(statement);
+    names.extend(inner.flat_map(sets_of));
     names
+}
+
+/// Returns the statements of the rules in braces that a statement jumps to.
+fn inner_statements(statement: &Statement) -> impl Iterator<Item = &Statement> {
+    fn lines(verdict: &Expr) -> &[Line] {
+        match verdict {
+            Expr::Verdict(
+                Verdict::Jump(Target::Rules(lines)) | Verdict::Goto(Target::Rules(lines)),
+            ) => lines,
+            _ => &[],
+        }
+    }
+    let (one, map) = match statement {
+        Statement::Verdict(verdict) => (lines(verdict), &[][..]),
+        Statement::VerdictMap(_, Expr::Set(elements)) => (&[][..], &elements[..]),
+        _ => (&[][..], &[][..]),
+    };
+    let of_map = map.iter().filter_map(|element| element.data.as_ref());
+    let all = one.iter().chain(of_map.flat_map(lines));
+    all.flat_map(|line| &line.statements)
+}
+
+/// Returns the sets whose elements the rule of a command adds, updates or deletes. nft makes them dynamic where the same
+/// text declares them.
+pub(super) fn updated_sets(command: &Command) -> Vec<(Family, BString, BString)> {
+    fn of<'s>(statement: &'s Statement, names: &mut Vec<&'s str>) {
+        if let Statement::Update { set, element, .. } = statement
+            && element.data.is_none()
+        {
+            names.push(set);
+        }
+        inner_statements(statement).for_each(|inner| of(inner, names));
+    }
+    let (Object::Rule(rule), false) = (
+        &command.object,
+        matches!(command.verb, Verb::Delete | Verb::Destroy),
+    ) else {
+        return Vec::new();
+    };
+    let mut names = Vec::new();
+    for (statement, _) in &rule.statements {
+        of(statement, &mut names);
+    }
+    let in_table = |name: &str| key(rule.family, &rule.table, name.as_bytes());
+    names.into_iter().map(in_table).collect()
 }

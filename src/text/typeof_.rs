@@ -38,6 +38,9 @@ const HASH: u32 = 24;
 const RT: u32 = 25;
 const FIB: u32 = 26;
 const XFRM: u32 = 27;
+/// The same in nft 1.1.7.
+const FIB_NEWER: u32 = 27;
+const XFRM_NEWER: u32 = 28;
 
 /// How long what is said of several fields may be: an entry has 255 bytes at most, 8 of which name the kind.
 const LONGEST: usize = 247;
@@ -211,15 +214,15 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
         }),
         HASH => None,
         RT => known(Expr::Rt(RtKey(number(0)?))),
-        FIB => known(Expr::Fib(
-            FibFlags::from_bits_retain(number(1)?),
-            FibResult(number(0)?),
-        )),
-        XFRM => known(Expr::Xfrm {
+        XFRM | XFRM_NEWER if number(2).is_some() => known(Expr::Xfrm {
             key: XfrmKey(number(0)?),
             number: number(1)?,
             direction: XfrmDirection(u8::try_from(number(2)?).ok()?),
         }),
+        FIB | FIB_NEWER => known(Expr::Fib(
+            FibFlags::from_bits_retain(number(1)?),
+            FibResult(number(0)?),
+        )),
         _ => None,
     }
 }

@@ -27,7 +27,7 @@ pub(super) const OTHERWISE: &[(&str, Amend, usize, usize)] = &[
         24,
         0,
     ),
-    ("that a set is changed by rules", dynamic, 102, 2),
+    ("that a set is changed by rules", dynamic, 117, 2),
     (
         "that ranges of a set are joined",
         |nft, ours| only_ours(nft, ours, &["type"], "auto-merge"),
@@ -83,7 +83,7 @@ pub(super) const OTHERWISE: &[(&str, Amend, usize, usize)] = &[
     (
         "a shift that was only made for the field to be compared",
         shift,
-        18,
+        15,
         0,
     ),
     ("ports that have lost their type", invalid_type, 12, 0),

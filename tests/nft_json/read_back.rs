@@ -39,7 +39,7 @@ const REFUSED: &[(&str, &str, usize, usize)] = &[
         3,
         0,
     ),
-    ("Invalid set flag", "it does not know `dynamic`", 11, 0),
+    ("Invalid set flag", "it does not know `dynamic`", 12, 0),
     (
         "unqualified type",
         "types of expressions, which have no length",

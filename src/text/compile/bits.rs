@@ -1,12 +1,11 @@
 //! Operations on bits.
 
 use super::body::{Body, register};
-use super::constant::{Want, number};
+use super::constant::Want;
 use super::load::{Loaded, is_constant};
-use crate::nft::DataType;
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{Bitwise, BitwiseOp, Byteorder, Data};
-use crate::text::parse::Fault;
+use crate::text::parse::{Fault, number};
 use crate::text::syntax::{Expr, Operator, Payload, Value};
 
 /// Words of 4 bytes in a register of 16.
@@ -64,9 +63,16 @@ impl Body<'_, '_> {
             Some(_) => self.load(chain.of, word)?,
         };
         if loaded.shift > 0 && self.wide.is_none() {
+            if loaded.length > 1 {
+                // They stay where they are: listings of nft do not get over numbers of several bytes that are moved.
+                let (mask, xor) = self.folded(chain.pending, loaded.want)?;
+                let (mask, xor) = (mask << loaded.shift, xor << loaded.shift);
+                self.mask_xor(word, mask, xor, loaded.length, loaded.want.order);
+                return Ok(loaded);
+            }
             self.trim(&loaded, word);
         }
-        self.bring_down(&mut loaded, word);
+        self.bring_down(&mut loaded, word)?;
         self.widen(&mut loaded, word);
         let want = loaded.want;
         let ones = Value::ones(loaded.length as u32 * 8); // at most 16 bytes
@@ -128,20 +134,10 @@ impl Body<'_, '_> {
         if loaded.shift > 0 && self.wide.is_none() {
             self.trim(&loaded, word);
         }
-        self.bring_down(&mut loaded, word);
+        self.bring_down(&mut loaded, word)?;
         self.widen(&mut loaded, word);
         let want = loaded.want;
-        let count = Want {
-            data_type: DataType::INTEGER,
-            bits: 32,
-            order: ByteOrder::Host,
-        };
-        let count = self.compiler.value(right, count)?.number;
-        let Some(count) = u32::try_from(count).ok().filter(|count| *count < want.bits) else {
-            let most = want.bits.saturating_sub(1);
-            let message = format!("a value of {} bits is shifted by at most {most}", want.bits);
-            return Err(self.compiler.fault(right, message));
-        };
+        let count = self.compiler.shift_count(right, want)?;
         let op = match operator {
             Operator::LeftShift => BitwiseOp::LSHIFT,
             _ => BitwiseOp::RSHIFT,
@@ -171,7 +167,7 @@ impl Body<'_, '_> {
         }
         let [one, other] = [(left, word), (right, second)].map(|(expr, word)| {
             let mut loaded = self.load(expr, word)?;
-            self.bring_down(&mut loaded, word);
+            self.bring_down(&mut loaded, word)?;
             self.widen(&mut loaded, word);
             Ok(loaded)
         });
@@ -202,13 +198,13 @@ impl Body<'_, '_> {
         Ok(one)
     }
 
-    /// Moves the bits of a field to where they are written: those of a number that a longer one is made of as the machine
+    /// Moves the bits of a field to where they are written; those of a number that a longer one is made of as the machine
     /// has them.
-    pub(super) fn bring_down(&mut self, loaded: &mut Loaded, word: u32) {
-        if loaded.shift > 0 && self.wide.is_some() && matches!(loaded.length, 2 | 4) {
-            self.turn_to_host(loaded, word);
+    pub(super) fn bring_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
+        match self.wide {
+            Some(_) => self.shift_in_host_order(loaded, word),
+            None => self.shift_down(loaded, word),
         }
-        self.shift_down(loaded, word);
     }
 
     /// Makes a number of as many bits as the statement takes of a shorter one: those before it are zeros in the register.
@@ -235,12 +231,37 @@ impl Body<'_, '_> {
         }
     }
 
-    /// Moves bits to where they are written.
-    pub(super) fn shift_down(&mut self, loaded: &mut Loaded, word: u32) {
-        if loaded.shift > 0 {
-            self.shift(word, BitwiseOp::RSHIFT, loaded.shift, loaded.length);
-            loaded.shift = 0;
+    /// Moves bits to where they are written, in the order in which they were; of bytes that hold none of them none is left.
+    pub(super) fn shift_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
+        if loaded.shift == 0 {
+            return Ok(());
         }
+        let order = loaded.want.order;
+        self.shift_in_host_order(loaded, word)?;
+        if loaded.want.length() == 1 && cfg!(target_endian = "little") {
+            loaded.length = 1;
+        }
+        if order == ByteOrder::Network {
+            self.turn_to_network(loaded, word);
+        }
+        Ok(())
+    }
+
+    /// Moves bits to where they are written. The kernel shifts numbers as the machine has them, so those of several bytes
+    /// are turned before.
+    fn shift_in_host_order(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
+        if loaded.shift == 0 {
+            return Ok(());
+        }
+        if !matches!(loaded.length, 1 | 2 | 4) {
+            let message =
+                "the kernel moves the bits of 1, 2 or 4 bytes of a packet: this has others";
+            return Err(self.error(message));
+        }
+        self.turn_to_host(loaded, word);
+        self.shift(word, BitwiseOp::RSHIFT, loaded.shift, loaded.length);
+        loaded.shift = 0;
+        Ok(())
     }
 
     fn shift(&mut self, word: u32, op: BitwiseOp, count: u32, length: usize) {
@@ -262,7 +283,7 @@ impl super::Compiler<'_> {
         if let Expr::Symbol(symbol) = expr
             && let Some(number) = number(&symbol.text)
         {
-            return Ok(number & Value::ones(want.bits));
+            return self.fitting(number, want, expr);
         }
         Ok(self.value(expr, want)?.number)
     }

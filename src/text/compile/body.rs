@@ -5,10 +5,11 @@ use std::mem;
 use super::Compiler;
 use super::protocols::{Conflict, Needed, Protocols};
 use crate::nft::expr::{
-    Cmp, Decoded, Expression, Expressions, Lookup, LookupFlags, Payload as Load, PayloadBase,
-    Register,
+    Cmp, CtKey, Decoded, Expression, Expressions, Lookup, LookupFlags, Payload as Load,
+    PayloadBase, Register,
 };
 use crate::nft::{Family, Name, SetId};
+use crate::text::headers::{self, Protocol};
 use crate::text::parse::Fault;
 use crate::text::parse::known::field_of;
 use crate::text::syntax::{Element, Expr, Payload, Value};
@@ -33,6 +34,8 @@ enum Waiting {
         base: PayloadBase,
         offset: u32,
         bytes: Vec<u8>,
+        /// Whether they say which protocol comes above.
+        is_key: bool,
     },
     Instructions(Expressions<'static>),
 }
@@ -50,9 +53,8 @@ pub(super) struct Body<'b, 'c> {
     /// How many bits the number has that a statement takes, where shorter ones are made as long.
     pub(super) wide: Option<u32>,
     waiting: Vec<Waiting>,
-    /// What comes before all others.
-    first: Expressions<'static>,
-    out: Expressions<'static>,
+    /// The matches between two statements, and each statement.
+    groups: Vec<Vec<Waiting>>,
 }
 
 impl<'b, 'c> Body<'b, 'c> {
@@ -70,17 +72,17 @@ impl<'b, 'c> Body<'b, 'c> {
             is_over: false,
             wide: None,
             waiting: Vec::new(),
-            first: Expressions::new(),
-            out: Expressions::new(),
+            groups: Vec::new(),
         }
     }
 
     pub(super) fn finish(mut self) -> Expressions<'static> {
         self.settle();
-        for expression in self.out.iter().map_while(Result::ok) {
-            self.first.push_raw(&expression);
+        let mut out = Expressions::new();
+        for group in self.groups {
+            write(group, &mut out);
         }
-        self.first
+        out
     }
 
     /// Puts the matches that this adds before all others.
@@ -88,14 +90,11 @@ impl<'b, 'c> Body<'b, 'c> {
         &mut self,
         add: impl FnOnce(&mut Self) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
-        self.settle();
-        let behind = mem::take(&mut self.out);
+        let behind = mem::take(&mut self.waiting);
         let added = add(self);
-        self.settle();
-        let before = mem::replace(&mut self.out, behind);
-        for expression in before.iter().map_while(Result::ok) {
-            self.first.push_raw(&expression);
-        }
+        let before = mem::replace(&mut self.waiting, behind);
+        let group = self.groups.first_mut().unwrap_or(&mut self.waiting);
+        group.splice(..0, before);
         added
     }
 
@@ -114,7 +113,9 @@ impl<'b, 'c> Body<'b, 'c> {
     /// Writes an instruction that is no match; what was to be matched comes before it.
     pub(super) fn push_decoded(&mut self, expression: &Decoded<'_>) {
         self.settle();
-        self.out.push_decoded(expression);
+        let mut out = Expressions::new();
+        out.push_decoded(expression);
+        self.groups.push(vec![Waiting::Instructions(out)]);
     }
 
     /// Writes an instruction of a match that is applied to the packet, or to what is inside a tunnel.
@@ -131,104 +132,23 @@ impl<'b, 'c> Body<'b, 'c> {
 
     /// Asks for whole bytes of the packet, or of what is inside a tunnel, from this one on.
     fn ask(&mut self, payload: &Payload, offset: u32, bytes: Vec<u8>) {
+        let is_key = payload
+            .field
+            .is_some_and(|(protocol, field)| protocol.key == Some(protocol.fields[field].name));
         self.waiting.push(Waiting::Bytes {
             tunnel: payload.tunnel,
             base: payload.base,
             offset,
             bytes,
+            is_key,
         });
     }
 
-    /// Writes all matches that wait: those of bytes side by side as one.
+    /// Ends a group of matches: those of bytes side by side become one.
     pub(super) fn settle(&mut self) {
-        self.join();
-        for waiting in self.waiting.drain(..) {
-            match waiting {
-                Waiting::Bytes {
-                    tunnel,
-                    base,
-                    offset,
-                    bytes,
-                } => {
-                    let length = bytes.len() as u32; // at most 16
-                    let load = Load::load(base, offset, length, Register::R1);
-                    match tunnel {
-                        Some(tunnel) => _ = self.out.push(&tunnel.inside(&load)),
-                        None => _ = self.out.push(&load),
-                    }
-                    self.out.push(&Cmp::eq(Register::R1, &bytes));
-                }
-                Waiting::Instructions(out) => {
-                    for expression in out.iter().map_while(Result::ok) {
-                        self.out.push_raw(&expression);
-                    }
-                }
-            }
+        if !self.waiting.is_empty() {
+            self.groups.push(mem::take(&mut self.waiting));
         }
-    }
-
-    /// Joins what stands side by side in the packet, in the order in which it stands there.
-    fn join(&mut self) {
-        let mut order: Vec<((u32, u32), usize)> = self
-            .waiting
-            .iter()
-            .enumerate()
-            .filter_map(|(index, waiting)| match waiting {
-                Waiting::Bytes { base, offset, .. } => Some(((base.0, *offset), index)),
-                Waiting::Instructions(_) => None,
-            })
-            .collect();
-        order.sort_by_key(|(place, _)| *place);
-        let mut gone = Vec::new();
-        let mut order = order.into_iter().map(|(_, index)| index);
-        let Some(mut last) = order.next() else {
-            return;
-        };
-        for index in order {
-            match self.joined(last, index) {
-                Some(joined) => {
-                    if let Waiting::Bytes { bytes, .. } = &mut self.waiting[last] {
-                        *bytes = joined;
-                    }
-                    gone.push(index);
-                }
-                None => last = index,
-            }
-        }
-        gone.sort_unstable();
-        for index in gone.into_iter().rev() {
-            self.waiting.remove(index);
-        }
-    }
-
-    /// The bytes of two matches as those of one.
-    fn joined(&self, one: usize, other: usize) -> Option<Vec<u8>> {
-        let (
-            Waiting::Bytes {
-                tunnel,
-                base,
-                offset,
-                bytes,
-            },
-            Waiting::Bytes {
-                tunnel: other_tunnel,
-                base: other_base,
-                offset: other_offset,
-                bytes: other_bytes,
-            },
-        ) = (&self.waiting[one], &self.waiting[other])
-        else {
-            return None;
-        };
-        let length = bytes.len() + other_bytes.len();
-        let is_next = (tunnel, base) == (other_tunnel, other_base)
-            && offset + bytes.len() as u32 == *other_offset; // short
-        // The kernel compares up to 4 bytes behind the link layer in one step: those are not made longer.
-        let fits = match *base {
-            PayloadBase::LINK => length <= 16,
-            _ => length <= 4 || (bytes.len() > 4 && other_bytes.len() > 4 && length <= 16),
-        };
-        (is_next && fits).then(|| [&bytes[..], other_bytes].concat())
     }
 
     /// Sees to it that packets have all that an expression is made of.
@@ -255,8 +175,11 @@ impl<'b, 'c> Body<'b, 'c> {
                 let Some(needed) = needed.map_err(|conflict| self.conflict(&conflict))? else {
                     return Ok(());
                 };
-                self.need(&needed, None)?;
+                // Before all statements: what they do is done with packets of this version alone.
+                self.first(|this| this.need(&needed, None))?;
             },
+            Expr::Ct(CtKey::SRC_IP | CtKey::DST_IP, ..) => self.fit(&headers::IP),
+            Expr::Ct(CtKey::SRC_IP6 | CtKey::DST_IP6, ..) => self.fit(&headers::IP6),
             Expr::Binary(_, left, right) => {
                 self.require(left)?;
                 self.require(right)
@@ -266,6 +189,12 @@ impl<'b, 'c> Body<'b, 'c> {
             Expr::Map(key, _) => self.require(key),
             _ => Ok(()),
         }
+    }
+
+    /// Checks that packets can be of this version of IP.
+    fn fit(&self, version: &'static Protocol) -> Result<(), Fault> {
+        let fits = self.protocols.fits(version);
+        fits.map_err(|conflict| self.conflict(&conflict))
     }
 
     /// What is known of the packets, or of those inside a tunnel.
@@ -410,8 +339,110 @@ impl<'b, 'c> Body<'b, 'c> {
     }
 }
 
+/// Writes a group of matches.
+fn write(mut group: Vec<Waiting>, out: &mut Expressions<'static>) {
+    join(&mut group);
+    for waiting in group {
+        match waiting {
+            Waiting::Bytes {
+                tunnel,
+                base,
+                offset,
+                bytes,
+                ..
+            } => {
+                let length = bytes.len() as u32; // at most 16
+                let load = Load::load(base, offset, length, Register::R1);
+                match tunnel {
+                    Some(tunnel) => _ = out.push(&tunnel.inside(&load)),
+                    None => _ = out.push(&load),
+                }
+                out.push(&Cmp::eq(Register::R1, &bytes));
+            }
+            Waiting::Instructions(instructions) => {
+                for expression in instructions.iter().map_while(Result::ok) {
+                    out.push_raw(&expression);
+                }
+            }
+        }
+    }
+}
+
+/// Joins what stands side by side in the packet. The joined match takes the place of the first of both in the packet, or
+/// of the one that says which protocol comes above.
+fn join(group: &mut Vec<Waiting>) {
+    let mut order: Vec<((u32, u32), usize)> = group
+        .iter()
+        .enumerate()
+        .filter_map(|(index, waiting)| match waiting {
+            Waiting::Bytes { base, offset, .. } => Some(((base.0, *offset), index)),
+            Waiting::Instructions(_) => None,
+        })
+        .collect();
+    order.sort_by_key(|(place, _)| *place);
+    let mut gone = Vec::new();
+    let mut order = order.into_iter().map(|(_, index)| index);
+    let Some(mut last) = order.next() else {
+        return;
+    };
+    for index in order {
+        match joined(&group[last], &group[index]) {
+            Some(both) => {
+                let is_key = matches!(group[index], Waiting::Bytes { is_key: true, .. });
+                let (stays, goes) = if is_key { (index, last) } else { (last, index) };
+                group[stays] = both;
+                gone.push(goes);
+                last = stays;
+            }
+            None => last = index,
+        }
+    }
+    gone.sort_unstable();
+    for index in gone.into_iter().rev() {
+        group.remove(index);
+    }
+}
+
+/// Two matches of bytes as one.
+fn joined(one: &Waiting, other: &Waiting) -> Option<Waiting> {
+    let (
+        Waiting::Bytes {
+            tunnel,
+            base,
+            offset,
+            bytes,
+            is_key,
+        },
+        Waiting::Bytes {
+            tunnel: other_tunnel,
+            base: other_base,
+            offset: other_offset,
+            bytes: other_bytes,
+            is_key: other_is_key,
+        },
+    ) = (one, other)
+    else {
+        return None;
+    };
+    let length = bytes.len() + other_bytes.len();
+    let is_next = (tunnel, base) == (other_tunnel, other_base)
+        && offset + bytes.len() as u32 == *other_offset; // short
+    // The kernel compares up to 4 bytes behind the link layer in one step: those are not made longer.
+    let fits = match *base {
+        PayloadBase::LINK => length <= 16,
+        _ => length <= 4 || (bytes.len() > 4 && other_bytes.len() > 4 && length <= 16),
+    };
+    (is_next && fits).then(|| Waiting::Bytes {
+        tunnel: *tunnel,
+        base: *base,
+        offset: *offset,
+        bytes: [&bytes[..], other_bytes].concat(),
+        is_key: *is_key || *other_is_key,
+    })
+}
+
 /// A field by its name.
-fn field(protocol: &'static crate::text::headers::Protocol, name: &str) -> Payload {
+fn field(protocol: &'static Protocol, name: &str) -> Payload {
     let index = protocol.fields.iter().position(|field| field.name == name);
     field_of(protocol, index.unwrap_or_default())
 }

@@ -8,7 +8,7 @@ use nix::net::if_::if_nametoindex;
 use super::Compiler;
 use crate::nft::DataType;
 use crate::nft::build::ByteOrder;
-use crate::text::parse::Fault;
+use crate::text::parse::{Fault, number, parse_time};
 use crate::text::syntax::{Expr, Operator, Place, Symbol, Value};
 use crate::text::types::{self, BITMASK, CT_LABEL, DATE, DAY, HOUR, LL_ADDR, info, symbols};
 
@@ -84,47 +84,6 @@ pub(super) fn place_of(expr: &Expr) -> Option<Place> {
         }),
         _ => None,
     }
-}
-
-/// A number as nft reads it: in hexadecimal digits behind `0x`, in octal ones behind `0`.
-pub(super) fn number(text: &str) -> Option<u128> {
-    let (digits, base) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
-        Some(digits) => (digits, 16),
-        None if text.len() > 1 && text.starts_with('0') => (text, 8),
-        None => (text, 10),
-    };
-    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
-        return None;
-    }
-    u128::from_str_radix(digits, base).ok()
-}
-
-/// A time, `1d2h3m4s5ms`, or seconds; in milliseconds.
-pub(in crate::text) fn time(text: &str) -> Option<u64> {
-    let mut rest = text;
-    let mut milliseconds = 0_u64;
-    let mut has_unit = false;
-    while !rest.is_empty() {
-        let digits = rest
-            .find(|c: char| !c.is_ascii_digit())
-            .unwrap_or(rest.len());
-        let count: u64 = rest[..digits].parse().ok()?;
-        rest = &rest[digits..];
-        let (unit, length) = match rest.as_bytes() {
-            [] if !has_unit => (1000, 0),
-            [b'm', b's', ..] => (1, 2),
-            [b'w', ..] => (604_800_000, 1),
-            [b'd', ..] => (86_400_000, 1),
-            [b'h', ..] => (3_600_000, 1),
-            [b'm', ..] => (60_000, 1),
-            [b's', ..] => (1000, 1),
-            _ => return None,
-        };
-        has_unit = true;
-        rest = &rest[length..];
-        milliseconds = milliseconds.checked_add(count.checked_mul(unit)?)?;
-    }
-    has_unit.then_some(milliseconds)
 }
 
 fn link_address(text: &str) -> Option<u128> {
@@ -245,29 +204,38 @@ impl Compiler<'_> {
             }
             Expr::Binary(operator, left, right) => {
                 let left = self.value(left, want)?.number;
-                let right_want = match operator {
-                    Operator::LeftShift | Operator::RightShift => Want {
-                        data_type: DataType::INTEGER,
-                        ..want
-                    },
-                    _ => want,
-                };
-                let right = self.value(right, right_want)?.number;
-                let shift = u32::try_from(right).unwrap_or(u32::MAX);
                 let number = match operator {
-                    Operator::And => left & right,
-                    Operator::Or => left | right,
-                    Operator::Xor => left ^ right,
-                    Operator::LeftShift => left.checked_shl(shift).unwrap_or(0),
-                    Operator::RightShift => left.checked_shr(shift).unwrap_or(0),
+                    Operator::And => left & self.value(right, want)?.number,
+                    Operator::Or => left | self.value(right, want)?.number,
+                    Operator::Xor => left ^ self.value(right, want)?.number,
+                    Operator::LeftShift => left
+                        .checked_mul(1 << self.shift_count(right, want)?)
+                        .unwrap_or(u128::MAX),
+                    Operator::RightShift => left >> self.shift_count(right, want)?,
                 };
-                Ok(want.value(number & Value::ones(want.bits)))
+                Ok(want.value(self.fitting(number, want, expr)?))
             }
             expr => match self.constant(expr, want)? {
                 Expr::Value(value) => Ok(value),
                 _ => Err(self.fault(expr, "a single value is expected here")),
             },
         }
+    }
+
+    /// By how many bits a value is shifted: by less than it has.
+    pub(super) fn shift_count(&self, expr: &Expr, want: Want) -> Result<u32, Fault> {
+        let count = Want {
+            data_type: DataType::INTEGER,
+            bits: 32,
+            order: ByteOrder::Host,
+        };
+        let count = self.value(expr, count)?.number;
+        let count = u32::try_from(count).ok();
+        count.filter(|count| *count < want.bits).ok_or_else(|| {
+            let most = want.bits.saturating_sub(1);
+            let message = format!("a value of {} bits is shifted by at most {most}", want.bits);
+            self.fault(expr, message)
+        })
     }
 
     fn symbol(&self, symbol: &Symbol, want: Want) -> Result<Expr, Fault> {
@@ -282,12 +250,25 @@ impl Compiler<'_> {
                 .expecting(known)
                 .nearest_to(text));
         };
-        let most = Value::ones(want.bits);
-        if want.bits > 0 && number > most {
-            let message = format!("`{text}` is more than {most}, the highest value there is here");
-            return Err(Fault::new(symbol.place, message));
+        if want.bits == 0 {
+            return Ok(Expr::Value(want.value(number)));
         }
+        let number = self.fitting(number, want, &Expr::Symbol(symbol.clone()))?;
         Ok(Expr::Value(want.value(number)))
+    }
+
+    /// Checks that a number has no more bits than there is room for.
+    pub(super) fn fitting(&self, number: u128, want: Want, expr: &Expr) -> Result<u128, Fault> {
+        let most = Value::ones(want.bits);
+        if number <= most {
+            return Ok(number);
+        }
+        let shown = match expr {
+            Expr::Symbol(symbol) => symbol.text.to_string(),
+            _ => number.to_string(),
+        };
+        let message = format!("`{shown}` is more than {most}, the highest value there is here");
+        Err(self.fault(expr, message))
     }
 
     /// The number that a word stands for; in quotation marks it stands for the same.
@@ -329,7 +310,7 @@ impl Compiler<'_> {
                 .or_else(|| named(want.data_type))
                 .or_else(|| Some(self.names.device_group(text.as_bytes())?.into())),
             DataType::IFACE_INDEX => plain().or_else(|| Some(if_nametoindex(text).ok()?.into())),
-            DataType::TIME => time(text).map(u128::from),
+            DataType::TIME => parse_time(text).map(u128::from),
             DATE => self.date(text),
             HOUR => self.hour(text),
             DAY => named(DAY)

@@ -10,7 +10,9 @@ use super::load::Loaded;
 use super::sets::{Data, Notes, Shape, in_order_of_ranges, noted_order, with_data, with_keys};
 use crate::nft::build::ByteOrder;
 use crate::nft::userdata::{self, BIG_ENDIAN, UserData};
-use crate::nft::{DataType, Element as Bytes, Family, Name, SetFlags, SetPolicy, SetRef, Snapshot};
+use crate::nft::{
+    DataType, Element as Bytes, Family, Name, Set, SetFlags, SetPolicy, SetRef, Snapshot,
+};
 use crate::text::parse::Fault;
 use crate::text::parse::{Declared, ElementList, SetDeclaration, Verb};
 use crate::text::syntax::{Element, Expr, Place};
@@ -50,6 +52,17 @@ impl Compiler<'_> {
                     Expr::Concat(parts) => &parts[..],
                     one => std::slice::from_ref(one),
                 };
+                if parts.len() > 1 {
+                    parts.iter().try_for_each(|part| body.check_part(part))?;
+                }
+                if parts
+                    .iter()
+                    .any(|part| matches!(part, Expr::Hash { key: Some(_), .. }))
+                {
+                    let message =
+                        "nft crashes when it lists a set that is declared by `typeof jhash`";
+                    return Err(body.error(message));
+                }
                 Ok(parts.iter().map(|part| body.want_of(part)).collect())
             }
             Declared::Objects(_) => Ok(Vec::new()),
@@ -108,6 +121,13 @@ impl Compiler<'_> {
             }
         };
         let mut flags = set.flags.unwrap_or_default();
+        // A time of 0 says nothing.
+        set.timeout = set.timeout.filter(|time| time.0 > 0);
+        set.gc_interval = set.gc_interval.filter(|time| time.0 > 0);
+        let key = (family, table.to_vec().into(), name.to_vec().into());
+        if self.updated.contains(&key) && !self.is_static(&set) {
+            flags |= SetFlags::EVAL;
+        }
         if set.timeout.is_some() || set.gc_interval.is_some() {
             flags |= SetFlags::TIMEOUT;
         }
@@ -185,6 +205,25 @@ impl Compiler<'_> {
         }
         self.shapes.insert(family, &table, &name, shape);
         self.object(verb, &set)
+    }
+
+    /// Returns whether a set is there that is not dynamic: it cannot become so.
+    fn is_static(&self, set: &Set<'_>) -> bool {
+        let name = |name: &Option<Name<'_>>| name.as_ref().map(|name| name.to_vec());
+        let (of_table, of_set) = (name(&set.table), name(&set.name));
+        let is_it =
+            |wanted: &Option<Vec<u8>>, name: &Option<Vec<u8>>| wanted.is_none() || wanted == name;
+        let is_deleted = self.deleted.iter().any(|(family, table, name)| {
+            (*family == Family::UNSPEC || *family == set.family)
+                && is_it(table, &of_table)
+                && is_it(name, &of_set)
+        });
+        let there = self.now.and_then(|now| {
+            let table = now.table(set.family, of_table.as_deref()?)?;
+            table.set(of_set.as_deref()?)
+        });
+        let flags = there.map(|there| there.set().flags().unwrap_or_default());
+        !is_deleted && flags.is_some_and(|flags| !flags.contains(SetFlags::EVAL))
     }
 
     fn check_types(&self, wants: &[Want], place: Place) -> Result<(), Fault> {

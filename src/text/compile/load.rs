@@ -153,8 +153,9 @@ impl Body<'_, '_> {
         let mut fields = Vec::with_capacity(parts.len());
         let mut at = word;
         for part in parts {
+            self.check_part(part)?;
             let mut loaded = self.load(part, at)?;
-            self.shift_down(&mut loaded, at);
+            self.shift_down(&mut loaded, at)?;
             if is_turned {
                 let is_byte = loaded.length == 1 && loaded.want.order == ByteOrder::Host;
                 self.turn_to_network(&mut loaded, at);
@@ -172,6 +173,25 @@ impl Body<'_, '_> {
             fields.push(loaded);
         }
         Ok(fields)
+    }
+
+    /// Checks that an expression can be part of a concatenation: nft aborts when it lists one of these.
+    pub(super) fn check_part(&self, part: &Expr) -> Result<(), Fault> {
+        let is_part = |payload: &Payload| {
+            !(payload.offset.is_multiple_of(8) && payload.bits.is_multiple_of(8))
+        };
+        let what = match part {
+            Expr::Osf { .. } | Expr::Ct(CtKey::HELPER, ..) | Expr::Fib(_, FibResult::OIFNAME) => {
+                "a name of any length"
+            }
+            Expr::Payload(payload) if payload.field.is_none() && is_part(payload) => {
+                "a part of a byte that has no name"
+            }
+            Expr::Meta(MetaKey::BRI_BROUTE) => "`meta broute`",
+            _ => return Ok(()),
+        };
+        let message = format!("{what} cannot be part of a concatenation");
+        Err(self.error(message))
     }
 
     /// Puts one value into a register.
@@ -203,10 +223,20 @@ impl Body<'_, '_> {
                     return Ok(Loaded { length: 1, ..whole });
                 }
                 self.check_place(option.offset, option.bits)?;
+                let is_whole = option.offset.is_multiple_of(8) && option.bits.is_multiple_of(8);
+                if option.field().is_none() && !is_whole {
+                    let message = "nft aborts when it lists a part of a byte of an option that has no name: ask for the whole byte";
+                    return Err(self.error(message));
+                }
                 let place = place(option.offset, option.bits);
                 let load = Exthdr::load(kind, option.number, place.offset, place.length, dreg);
                 self.push(&load);
                 return Ok(place.holding(want));
+            }
+            Expr::Meta(MetaKey::NFPROTO) if self.family != Family::INET => {
+                let message =
+                    "meta nfproto is of use in the inet family only: it is the family of the hook";
+                return Err(self.error(message));
             }
             Expr::Meta(key) => self.push(&Meta::load(*key, dreg)),
             Expr::Inside(tunnel, key) => self.push_at(Some(tunnel), &Meta::load(*key, dreg)),
@@ -362,7 +392,7 @@ impl Body<'_, '_> {
                 let is_mark = want.data_type == DataType::MARK;
                 self.wide = is_mark.then_some(want.bits);
                 let mut loaded = self.load(expr, word)?;
-                self.bring_down(&mut loaded, word);
+                self.bring_down(&mut loaded, word)?;
                 self.widen(&mut loaded, word);
                 self.wide = None;
                 let is_number = |data_type| {

@@ -54,9 +54,12 @@ impl Body<'_, '_> {
                 let mut fields = self.load_key(key, word, shape.is_interval)?;
                 // In sets with names bits of a byte are kept as they are written.
                 if let [field] = &mut fields[..] {
-                    self.shift_down(field, word);
+                    self.shift_down(field, word)?;
                 }
                 Ok(self.named(name))
+            }
+            Expr::Set(elements) if elements.is_empty() => {
+                Err(self.error("a set in a rule has elements: this one has none"))
             }
             Expr::Set(elements) => {
                 let has_ranges = self.compiler.has_ranges(elements, &declared)?;

@@ -2,14 +2,15 @@
 
 use super::bits::not_constant;
 use super::body::Body;
-use super::constant::{Want, number};
+use super::constant::Want;
 use super::load::is_constant;
+use super::protocols::Protocols;
 use super::sets::told_type;
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register};
 use crate::nft::{DataType, concatenation};
 use crate::text::headers::GRE;
-use crate::text::parse::Fault;
+use crate::text::parse::{Fault, number};
 use crate::text::syntax::{Element, Expr, Operator, Relation, Value};
 use crate::text::types::{self, HOUR};
 
@@ -310,12 +311,17 @@ impl Body<'_, '_> {
     fn is_in(&mut self, left: &Expr, right: &Expr, not: bool) -> Result<(), Fault> {
         let set = self.sought(left, right, 0, None)?;
         self.look_up(&set, None, not);
-        if !not
-            && let Expr::Set(elements) = right
-            && let Some(last) = elements.last().and_then(|element| element.key.as_ref())
-            && let Ok(value) = self.compiler.value(last, self.want_of(left))
+        if let (false, Expr::Set(elements)) = (not, right)
+            && Protocols::are_told_by(left)
         {
-            self.protocols_in(left.tunnel()).learn_several(left, &value);
+            let want = self.want_of(left);
+            let keys = elements.iter().filter_map(|element| element.key.as_ref());
+            let values = keys.map(|key| self.compiler.value(key, want).ok());
+            let values: Vec<_> = values.collect();
+            let single: Vec<_> = values.iter().copied().flatten().collect();
+            let or_other = single.len() < values.len();
+            self.protocols_in(left.tunnel())
+                .learn_several(left, &single, or_other);
         }
         Ok(())
     }

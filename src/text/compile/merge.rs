@@ -182,6 +182,8 @@ impl Compiler<'_> {
         table: Option<&[u8]>,
         set: Option<&[u8]>,
     ) {
+        let owned = |name: Option<&[u8]>| name.map(<[u8]>::to_vec);
+        self.deleted.push((family, owned(table), owned(set)));
         let is_it = |wanted: Option<&[u8]>, name: &[u8]| wanted.is_none_or(|wanted| wanted == name);
         self.joined.retain(|(of, of_table, of_set), _| {
             let goes = (family == Family::UNSPEC || *of == family)

@@ -23,7 +23,10 @@ mod protocols;
 mod sets;
 mod statement;
 
+use std::collections::HashSet;
 use std::sync::Arc;
+
+use bstr::BString;
 
 use crate::netlink::Unfit;
 use crate::nft::Object as KernelObject;
@@ -32,6 +35,7 @@ use crate::nft::{
     Rule as KernelRule, SetId, Snapshot, Table, Transaction, userdata,
 };
 use crate::text::parse::{Command, Elements, Fault, Object, Position, Rule, Verb, names_devices};
+use crate::text::script::updated_sets;
 use crate::text::syntax::{Expr, Line, Place};
 use crate::text::zone::Zone;
 use crate::xt::Names;
@@ -53,6 +57,10 @@ pub(super) struct Compiler<'c> {
     now: Option<&'c Snapshot>,
     shapes: Shapes,
     joined: merge::Joined,
+    /// The sets that rules of the text change.
+    updated: HashSet<(Family, BString, BString)>,
+    /// What the text has deleted: all, or what is of a family, a table, a name.
+    deleted: Vec<(Family, Option<Vec<u8>>, Option<Vec<u8>>)>,
     ahead: merge::Ahead,
     order: Order,
     tx: Transaction,
@@ -83,6 +91,8 @@ impl<'c> Compiler<'c> {
             now,
             shapes: Shapes::default(),
             joined: merge::Joined::default(),
+            updated: HashSet::new(),
+            deleted: Vec::new(),
             ahead: merge::Ahead::default(),
             order: Order::default(),
             tx: Transaction::as_nft(),
@@ -114,6 +124,10 @@ impl<'c> Compiler<'c> {
         };
         self.anonymous = commands.iter().copied().filter(is_declared).count() as u32; // memory does not hold more
         self.order = Order::of(commands, self.now)?;
+        self.updated = commands
+            .iter()
+            .flat_map(|command| updated_sets(command))
+            .collect();
         for (index, command) in commands.iter().enumerate() {
             self.place = command.place;
             self.command(commands, index)?;

@@ -12,14 +12,41 @@ const ETHERNET: u32 = 112;
 const TAG: u32 = 32;
 
 /// What is known of a layer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Layer {
     Unknown,
     Is(&'static Protocol),
     /// It is one that has no fields of its own.
     Other,
-    /// It is one of several.
-    Several,
+    /// It is one of these; of any if there is none.
+    Several(Vec<&'static Protocol>),
+}
+
+impl Layer {
+    /// Whether a match can still find out that it is this protocol.
+    fn may_be(&self, protocol: &'static Protocol) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Several(each) => each.is_empty() || each.contains(&protocol),
+            Self::Is(_) | Self::Other => false,
+        }
+    }
+
+    /// What is known of a layer that is one of these.
+    fn one_of(each: Vec<Self>) -> Self {
+        match &each[..] {
+            [first, rest @ ..] if rest.iter().all(|other| other == first) => first.clone(),
+            each if each.contains(&Self::Unknown) => Self::Several(Vec::new()),
+            each => Self::Several(
+                each.iter()
+                    .filter_map(|layer| match layer {
+                        Self::Is(protocol) => Some(*protocol),
+                        _ => None,
+                    })
+                    .collect(),
+            ),
+        }
+    }
 }
 
 /// What is known of the packets.
@@ -30,8 +57,8 @@ pub(super) struct Protocols {
     link: Vec<&'static Protocol>,
     network: Layer,
     transport: Layer,
-    /// The type of ICMP.
-    icmp_type: Option<Option<u128>>,
+    /// The types of ICMP that it may be: none if they are not known, though they were asked for.
+    icmp_types: Option<Vec<u128>>,
     /// Whether the network layer is known by the type of the frame.
     by_type: bool,
 }
@@ -77,7 +104,7 @@ impl Protocols {
             },
             network,
             transport: Layer::Unknown,
-            icmp_type: None,
+            icmp_types: None,
             by_type: false,
         }
     }
@@ -123,12 +150,20 @@ impl Protocols {
             None => Ok(Some(Needed::Meta(MetaKey::IIFTYPE, 1))),
             Some(_) if wanted.name == "vlan" => match self.link.contains(&wanted) {
                 true => Ok(None),
-                false if self.network != Layer::Unknown && self.by_type => {
-                    Err(self.conflict(self.network, wanted))
+                false if self.by_type && !self.network.may_be(wanted) => {
+                    Err(self.conflict(&self.network, wanted))
                 }
                 false => Ok(Some(Needed::Field(&headers::ETHER, "type", 0x8100))),
             },
             Some(_) => Ok(None),
+        }
+    }
+
+    /// Whether packets can be of this version of IP.
+    pub(super) fn fits(&self, version: &'static Protocol) -> Result<(), Conflict> {
+        match self.network == Layer::Is(version) || self.network.may_be(version) {
+            true => Ok(()),
+            false => Err(self.conflict(&self.network, version)),
         }
     }
 
@@ -138,11 +173,13 @@ impl Protocols {
         wanted: &'static Protocol,
         is_implied: bool,
     ) -> Result<Option<Needed>, Conflict> {
-        match self.network {
-            Layer::Is(known) if known == wanted => return Ok(None),
-            Layer::Unknown => {}
+        match &self.network {
+            Layer::Is(known) if *known == wanted => return Ok(None),
+            known if known.may_be(wanted) => {}
             known => return Err(self.conflict(known, wanted)),
         }
+        let may_have_tag =
+            matches!(&self.network, Layer::Several(each) if each.contains(&&headers::VLAN));
         let number = match wanted.name {
             "ip" => 0x0800,
             "ip6" => 0x86dd,
@@ -151,9 +188,11 @@ impl Protocols {
         let by_type = |protocol| Needed::Field(protocol, "type", number);
         Ok(Some(match (self.family, self.link.last()) {
             (_, Some(tag)) if tag.name == "vlan" => by_type(&headers::VLAN),
-            (Family::BRIDGE, _) if is_implied || wanted.name == "arp" => by_type(&headers::ETHER),
+            (Family::BRIDGE, _) if !may_have_tag && (is_implied || wanted.name == "arp") => {
+                by_type(&headers::ETHER)
+            }
             (Family::BRIDGE, _) => Needed::Meta(MetaKey::PROTOCOL, number),
-            (_, Some(_)) => by_type(&headers::ETHER),
+            (_, Some(_)) if !may_have_tag => by_type(&headers::ETHER),
             (Family::INET, _) if wanted.name == "ip" => Needed::Meta(MetaKey::NFPROTO, 2),
             (Family::INET, _) if wanted.name == "ip6" => Needed::Meta(MetaKey::NFPROTO, 10),
             (Family::INET, _) => {
@@ -174,10 +213,15 @@ impl Protocols {
         if wanted.name == "th" {
             return Ok(None);
         }
-        match self.transport {
-            Layer::Is(known) if known == wanted => return self.icmp_needed(wanted, field),
-            Layer::Unknown | Layer::Several => {}
+        match &self.transport {
+            Layer::Is(known) if *known == wanted => return self.icmp_needed(wanted, field),
+            known if known.may_be(wanted) => {}
             known => return Err(self.conflict(known, wanted)),
+        }
+        // The kernel looks for it in packets of IP alone.
+        let is_ip = |known| self.network == Layer::Is(known) || self.network.may_be(known);
+        if !is_ip(&headers::IP) && !is_ip(&headers::IP6) {
+            return Err(self.conflict(&self.network, wanted));
         }
         let below: Option<&'static Protocol> = match wanted.name {
             "icmp" | "igmp" => Some(&headers::IP),
@@ -211,11 +255,15 @@ impl Protocols {
             ("icmpv6", "daddr") => &[137],
             _ => return Ok(None),
         };
-        match (self.icmp_type, types) {
-            (Some(Some(known)), types) if !types.contains(&known) => Err(Conflict::IcmpType(field)),
-            (Some(_), _) => Ok(None),
-            (None, [one]) => Ok(Some(Needed::Field(wanted, "type", *one))),
-            (None, several) => Ok(Some(Needed::OneOf(wanted, "type", several))),
+        let known = self.icmp_types.as_deref();
+        match (known.unwrap_or_default(), types) {
+            ([], _) if known.is_some() => Ok(None),
+            (known @ [_, ..], types) if known.iter().all(|known| types.contains(known)) => Ok(None),
+            (known @ [_, ..], types) if !known.iter().any(|known| types.contains(known)) => {
+                Err(Conflict::IcmpType(field))
+            }
+            (_, [one]) => Ok(Some(Needed::Field(wanted, "type", *one))),
+            (_, several) => Ok(Some(Needed::OneOf(wanted, "type", several))),
         }
     }
 
@@ -236,15 +284,15 @@ impl Protocols {
         if tunnel.is_asked_for() {
             return self.transport_needed(tunnel.below, "");
         }
-        match self.transport {
-            Layer::Several => Ok(None),
-            Layer::Is(known) if known == tunnel.below => Ok(None),
+        match &self.transport {
+            Layer::Is(known) if *known == tunnel.below => Ok(None),
             Layer::Unknown => Err(Conflict::Unsaid(tunnel)),
+            known if known.may_be(tunnel.below) => Ok(None),
             known => Err(self.conflict(known, tunnel.below)),
         }
     }
 
-    fn conflict(&self, known: Layer, wanted: &'static Protocol) -> Conflict {
+    fn conflict(&self, known: &Layer, wanted: &'static Protocol) -> Conflict {
         let known = match known {
             Layer::Is(protocol) => protocol.name,
             _ => "another protocol",
@@ -266,41 +314,73 @@ impl Protocols {
         }
     }
 
-    /// Takes in that a field is one of several values: which protocol it is, is not known by that, but that it is one.
-    pub(super) fn learn_several(&mut self, left: &Expr, one: &Value) {
-        let (transport, icmp_type) = (self.transport, self.icmp_type);
-        self.learn(left, one);
-        if self.transport != transport {
-            self.transport = Layer::Several;
+    /// Whether the values of a field say something about packets.
+    pub(super) fn are_told_by(field: &Expr) -> bool {
+        match field {
+            Expr::Meta(key) | Expr::Inside(_, key) => matches!(
+                *key,
+                MetaKey::IIFTYPE | MetaKey::NFPROTO | MetaKey::PROTOCOL | MetaKey::L4PROTO
+            ),
+            Expr::Payload(payload) => payload.field.is_some_and(|(protocol, field)| {
+                let name = protocol.fields[field].name;
+                protocol.key == Some(name) || name == "type"
+            }),
+            _ => false,
         }
-        if self.icmp_type != icmp_type {
-            self.icmp_type = Some(None);
+    }
+
+    /// Takes in that a field is one of these values, or another one.
+    pub(super) fn learn_several(&mut self, left: &Expr, values: &[Value], or_other: bool) {
+        let each = values.iter().map(|value| {
+            let mut one = self.clone();
+            one.learn(left, value);
+            one
+        });
+        let mut each: Vec<Self> = each.collect();
+        if or_other {
+            each.push(self.clone());
         }
+        let Some(first) = each.first() else {
+            return;
+        };
+        let have_same_tags = each.iter().all(|one| one.link.len() == first.link.len());
+        let link = match have_same_tags {
+            true => first.link.clone(),
+            false => self.link.clone(),
+        };
+        let network = each.iter().map(|one| match have_same_tags {
+            false if one.link.len() > link.len() => Layer::Is(&headers::VLAN),
+            _ => one.network.clone(),
+        });
+        let network = Layer::one_of(network.collect());
+        let transport = each.iter().map(|one| one.transport.clone());
+        let transport = Layer::one_of(transport.collect());
+        let types = each.iter().map(|one| one.icmp_types.as_deref());
+        let types = types.collect::<Option<Vec<_>>>();
+        let types = types.map(|types| types.concat());
+        let by_type = each.iter().any(|one| one.by_type);
+        (self.link, self.network, self.by_type) = (link, network, by_type);
+        (self.transport, self.icmp_types) = (transport, types);
     }
 
     /// Takes in that a field is one value.
     pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
         let number = right.number;
         match left {
-            Expr::Meta(MetaKey::IIFTYPE | MetaKey::OIFTYPE)
-                if number == 1 && self.link.is_empty() =>
-            {
+            Expr::Meta(MetaKey::IIFTYPE) if number == 1 && self.link.is_empty() => {
                 self.link.push(&headers::ETHER);
             }
-            Expr::Meta(MetaKey::NFPROTO) => {
-                self.network = match number {
-                    2 => Layer::Is(&headers::IP),
-                    10 => Layer::Is(&headers::IP6),
-                    _ => self.network,
-                };
-            }
-            // Packets of the inet family have one by their hook.
-            Expr::Meta(MetaKey::PROTOCOL) if self.family != Family::INET => self.learn_type(number),
-            // It says nothing about the type of the frame, which may have tags.
-            Expr::Inside(_, MetaKey::PROTOCOL) => {
-                let was_by_type = self.by_type;
-                self.learn_type(number);
-                self.by_type = was_by_type;
+            Expr::Meta(MetaKey::NFPROTO) => match number {
+                2 => self.network = Layer::Is(&headers::IP),
+                10 => self.network = Layer::Is(&headers::IP6),
+                _ => {}
+            },
+            // Packets of the inet family have one by their hook. It says nothing about the frame, which may have tags.
+            Expr::Meta(MetaKey::PROTOCOL) if self.family == Family::INET => {}
+            Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL) => {
+                if let Some(above) = headers::above_ethernet(number) {
+                    self.network = Layer::Is(above);
+                }
             }
             Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
                 self.learn_transport(number);
@@ -311,7 +391,7 @@ impl Protocols {
             }) => {
                 let field = &protocol.fields[*field];
                 if protocol.base == PayloadBase::TRANSPORT && field.name == "type" {
-                    self.icmp_type = Some(Some(number));
+                    self.icmp_types = Some(vec![number]);
                 }
                 if protocol.key != Some(field.name) {
                     return;
@@ -328,7 +408,12 @@ impl Protocols {
 
     fn learn_type(&mut self, number: u128) {
         match headers::above_ethernet(number) {
-            Some(above) if above.base == PayloadBase::LINK => self.link.push(above),
+            Some(above) if above.base == PayloadBase::LINK => {
+                self.link.push(above);
+                if let Layer::Several(_) = self.network {
+                    self.network = Layer::Unknown;
+                }
+            }
             Some(above) => {
                 self.network = Layer::Is(above);
                 self.by_type = true;

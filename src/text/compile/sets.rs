@@ -13,7 +13,7 @@ use crate::nft::expr::ObjectType;
 use crate::nft::userdata::{self, BIG_ENDIAN, CommentError, HOST_ENDIAN};
 use crate::nft::{DataType, Element as Bytes, Family, Name, Set, SetFields, SetFlags, SetId};
 use crate::text::parse::Fault;
-use crate::text::syntax::{Element, Expr};
+use crate::text::syntax::{Element, Expr, Payload};
 use crate::text::{typeof_, types};
 
 /// What a set is made of.
@@ -194,16 +194,47 @@ fn is_made(expr: &Expr) -> bool {
     }
 }
 
-/// Whether an expression stands higher in the bytes that are loaded for it than it is written, or is made of others.
-fn is_shifted(expr: &Expr) -> bool {
+/// Whether one of nft 1.0.6 and 1.1.7 does not know an expression that a set without a name was made for.
+fn is_unknown_to_one(expr: &Expr) -> bool {
     match expr {
-        Expr::Payload(payload) => !(payload.offset % 8 + payload.bits).is_multiple_of(8),
-        Expr::Option(option) => !(option.offset % 8 + option.bits).is_multiple_of(8),
-        other => is_made(other),
+        Expr::Option(option) if option.extension.name.is_empty() => true,
+        Expr::Fib(..) => true,
+        expr => is_abortive(expr),
     }
 }
 
+/// Whether nft 1.0.6 or 1.1.7 aborts when it reads that a set without a name was made for this.
+fn is_abortive(expr: &Expr) -> bool {
+    match expr {
+        Expr::Xfrm { .. } => true,
+        Expr::Option(option) => option.is("rt2", "addr"),
+        Expr::Payload(Payload {
+            field: Some((protocol, field)),
+            ..
+        }) => {
+            protocol.name == "icmpv6" && matches!(protocol.fields[*field].name, "taddr" | "daddr")
+        }
+        _ => false,
+    }
+}
+
+/// Whether the type of a value says how long it is.
+fn has_length(want: &Want) -> bool {
+    types::info(told_type(want.data_type)).is_some_and(|info| info.bits > 0)
+}
+
 impl Asked<'_> {
+    /// Whether both versions of nft can list a set without a name that has several elements. They abort where neither the
+    /// expressions nor the types say how long each field is.
+    fn can_be_listed(&self) -> bool {
+        let Expr::Concat(parts) = self.key else {
+            return true;
+        };
+        let are_known =
+            typeof_::written(self.key).is_some() && !parts.iter().any(is_unknown_to_one);
+        are_known || self.declared.iter().all(has_length)
+    }
+
     /// What nft notes of the expression that is looked up in a set without a name.
     fn typeof_(&self, is_map: bool, has_ranges: bool) -> Option<Vec<u8>> {
         match self.key {
@@ -213,7 +244,7 @@ impl Asked<'_> {
                         && want.bits > 8
                         && !types::is_string(want.data_type)
                 };
-                let is_unsaid = parts.iter().any(is_shifted)
+                let is_unsaid = parts.iter().any(is_abortive)
                     || (has_ranges && !is_map && self.declared.iter().any(is_turned));
                 match typeof_::written(self.key).filter(|_| !is_unsaid) {
                     Some(written) => Some(written),
@@ -342,6 +373,10 @@ impl Compiler<'_> {
         has_ranges: bool,
         data: Option<&Data>,
     ) -> Result<SetId<'static>, Fault> {
+        if elements.len() > 1 && !asked.can_be_listed() {
+            let message = "nft aborts when it lists a set of these fields: declare a set with a name for them";
+            return Err(Fault::new(self.place, message));
+        }
         let keys = &asked.fields;
         let each = elements.iter().map(Cow::Borrowed);
         let ranges = Ranges::WITHOUT_NAME;

@@ -735,6 +735,10 @@ impl Body<'_, '_> {
         let Some(key) = &element.key else {
             return Err(self.error("an element needs a key"));
         };
+        if element.timeout == Some(0) {
+            let message = "a rule cannot add an element that never times out: the kernel takes the set's timeout";
+            return Err(self.error(message));
+        }
         let words = match shape {
             // A key that is the same for all packets.
             Some(shape) if is_constant(key) => self.put(key, &shape.keys, 0)?,
@@ -751,7 +755,7 @@ impl Body<'_, '_> {
             op: Some(op),
             set_name: Some(set.set.clone()),
             set_id: set.id,
-            timeout: element.timeout.filter(|time| *time > 0).map(Milliseconds),
+            timeout: element.timeout.map(Milliseconds),
             ..Dynset::default()
         };
         let data = shape.and_then(|shape| shape.data.as_ref());

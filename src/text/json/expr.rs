@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::stateful::{States, seconds};
+use super::stateful::{NEVER, States, seconds};
 use super::statement::Line;
 use super::{Tagged, Writer};
 use crate::nft::expr::{
@@ -383,7 +383,10 @@ impl<'o> Writer<'o> {
         }
         Expression::Elem(Box::new(Elem {
             val,
-            timeout: element.timeout.map(seconds),
+            timeout: element.timeout.map(|time| match time {
+                0 => NEVER,
+                time => seconds(time),
+            }),
             expires: element.expires.map(|time| time / 1000),
             comment: element.comment.as_deref(),
             states,

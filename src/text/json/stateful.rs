@@ -83,7 +83,10 @@ pub(super) struct Used {
     used: u64,
 }
 
-/// Whole seconds, and one of less: none means for ever.
+/// What nft writes for a timeout that never comes: the most milliseconds that it counts, in whole seconds.
+pub(super) const NEVER: u64 = u64::MAX / 1000;
+
+/// Whole seconds, and one of less: none says nothing.
 pub(super) fn seconds(milliseconds: u64) -> u64 {
     match milliseconds {
         1..=999 => 1,

@@ -325,12 +325,12 @@ impl Parser<'_> {
     fn element_options(&mut self, element: &mut Element) -> Result<(), Fault> {
         loop {
             if self.eat("timeout") {
-                element.timeout = Some(match self.eat("never") {
-                    true => 0,
-                    false => self.time()?,
-                });
+                element.timeout = match self.eat("never") {
+                    true => Some(0),
+                    false => self.lifetime()?,
+                };
             } else if self.eat("expires") {
-                element.expires = Some(self.time()?);
+                element.expires = self.lifetime()?;
             } else if self.eat("comment") {
                 element.comment = Some(self.string("a comment")?);
             } else if let Some(statement) = self.stateful()? {

@@ -30,6 +30,7 @@ mod variables;
 pub(super) use elements::ElementList;
 pub use error::Error;
 pub(super) use error::Fault;
+pub(super) use parser::{number, parse_time};
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use said::parsed_rules;
 #[cfg(any(test, feature = "fuzzing"))]

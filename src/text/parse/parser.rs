@@ -482,6 +482,11 @@ impl<'i> Parser<'i> {
         }
     }
 
+    /// Returns how long an element stays, in milliseconds. A time of 0 says nothing: the set's applies.
+    pub(super) fn lifetime(&mut self) -> Result<Option<u64>, Fault> {
+        self.time().map(|time| Some(time).filter(|time| *time > 0))
+    }
+
     /// A time in milliseconds: `1d2h`, `500ms`; a number alone is of seconds.
     pub(super) fn time(&mut self) -> Result<u64, Fault> {
         if !(self.is_word() || self.is_quoted()) {
@@ -505,18 +510,26 @@ fn starts_as_number(word: &str) -> bool {
     word.starts_with(|c: char| c.is_ascii_digit())
 }
 
-/// A number in decimal, hexadecimal or octal digits.
-pub(super) fn parse_number(word: &str) -> Option<u64> {
-    if let Some(digits) = word.strip_prefix("0x").or_else(|| word.strip_prefix("0X")) {
-        let is_all = digits.bytes().all(|b| b.is_ascii_hexdigit());
-        return is_all.then(|| u64::from_str_radix(digits, 16).ok())?;
+/// Returns a number as nft reads it: in hexadecimal digits behind `0x`, in octal ones behind `0`.
+pub(in crate::text) fn number(text: &str) -> Option<u128> {
+    let (digits, base) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => (text, 8),
+        None => (text, 10),
+    };
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
     }
-    let is_all = word.bytes().all(|b| b.is_ascii_digit());
-    is_all.then(|| word.parse().ok())?
+    u128::from_str_radix(digits, base).ok()
 }
 
-/// A time in milliseconds.
-pub(super) fn parse_time(word: &str) -> Option<u64> {
+/// The same if it has at most 64 bits.
+pub(super) fn parse_number(word: &str) -> Option<u64> {
+    u64::try_from(number(word)?).ok()
+}
+
+/// A time in milliseconds: `1d2h3m4s5ms`, or seconds.
+pub(in crate::text) fn parse_time(word: &str) -> Option<u64> {
     const UNITS: [(&str, u64); 6] = [
         ("ms", 1),
         ("w", 604_800_000),

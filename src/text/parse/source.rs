@@ -142,35 +142,64 @@ impl Directories {
         Ok(Some(Source::new(real.to_string_lossy(), content)))
     }
 
-    /// The files of a directory whose names match, in the order of their names.
-    fn matching(&self, pattern: &Path) -> Result<Vec<Source>, String> {
-        let name = pattern.file_name().map(|name| name.to_string_lossy());
-        let name = name.unwrap_or_default();
-        let parent = pattern.parent().unwrap_or(Path::new("."));
-        if has_wildcards(&parent.to_string_lossy()) {
-            return Err("wildcards may stand in the last part of a path alone".to_owned());
-        }
-        let Ok(entries) = std::fs::read_dir(parent) else {
-            return Ok(Vec::new());
-        };
-        let mut found = Vec::new();
-        for entry in entries {
-            let entry = entry.map_err(|error| format!("cannot list {parent:?}: {error}"))?;
-            let file = entry.file_name();
-            let file = file.to_string_lossy();
-            // As in a shell, hidden files are meant by what says so.
-            let is_hidden = file.starts_with('.') && !name.starts_with('.');
-            if !is_hidden && matches(&name, &file) && entry.path().is_file() {
-                found.push(entry.path());
+    /// Returns the files below a directory whose paths match, in the order of their paths.
+    fn matching(&self, directory: &Path, pattern: &str) -> Result<Vec<Source>, String> {
+        let mut found = vec![directory.to_owned()];
+        for part in pattern.split_inclusive('/') {
+            let name = part.trim_end_matches('/');
+            let mut next = Vec::new();
+            for path in found {
+                match name {
+                    "" if path.as_os_str().is_empty() => next.push(PathBuf::from("/")),
+                    "" => next.push(path),
+                    name if has_wildcards(name) => entries(&path, name, &mut next)?,
+                    name => next.push(path.join(name)),
+                }
             }
+            next.truncate(MOST + 1);
+            found = next;
         }
-        found.sort();
+        if pattern.ends_with('/') {
+            return Ok(Vec::new());
+        }
+        found.retain(|path| path.is_file());
+        found.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
         let mut sources = Vec::new();
-        for path in found.iter().take(MOST) {
-            sources.extend(self.file(path)?);
+        for path in found {
+            sources.extend(self.file(&path)?);
         }
         Ok(sources)
     }
+}
+
+/// Adds the entries of a directory whose names match.
+fn entries(directory: &Path, pattern: &str, found: &mut Vec<PathBuf>) -> Result<(), String> {
+    use std::io::ErrorKind;
+    let failed = |error| {
+        format!(
+            "cannot list {}: {error}",
+            shown(&directory.to_string_lossy())
+        )
+    };
+    // Names without a directory are those of the current one.
+    let listed = match directory.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => directory,
+    };
+    let all = match std::fs::read_dir(listed) {
+        Ok(all) => all,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    for entry in all {
+        let entry = entry.map_err(failed)?;
+        if matches(pattern, &entry.file_name().to_string_lossy()) {
+            found.push(directory.join(entry.file_name()));
+        }
+    }
+    Ok(())
 }
 
 impl Includes for Directories {
@@ -183,57 +212,161 @@ impl Includes for Directories {
         }
     }
 
-    fn read(&self, path: &str) -> Result<Vec<Source>, String> {
-        if path.contains('\0') {
+    fn read(&self, text: &str) -> Result<Vec<Source>, String> {
+        if text.contains('\0') {
             return Err("a path has no NUL".to_owned());
         }
-        let path = Path::new(path);
+        let path = Path::new(text);
         let says_where = path.is_absolute()
             || (self.and_elsewhere && (path.starts_with(".") || path.starts_with("..")));
-        let candidates: Vec<PathBuf> = match says_where {
-            true => vec![path.to_owned()],
-            false => self.searched.iter().map(|each| each.join(path)).collect(),
+        let directories = match says_where {
+            true => vec![PathBuf::new()],
+            false => self.searched.clone(),
         };
-        let is_pattern = has_wildcards(&path.to_string_lossy());
-        for candidate in candidates {
+        let is_pattern = has_wildcards(text);
+        for directory in directories {
             if is_pattern {
-                let found = self.matching(&candidate)?;
+                let found = self.matching(&directory, text)?;
                 if !found.is_empty() {
                     return Ok(found);
                 }
-            } else if let Some(source) = self.file(&candidate)? {
+            } else if let Some(source) = self.file(&directory.join(path))? {
                 return Ok(vec![source]);
             }
         }
         match is_pattern {
             true => Ok(Vec::new()),
-            false => Err(format!(
-                "there is no file {}",
-                shown(&path.to_string_lossy())
-            )),
+            false => Err(format!("there is no file {}", shown(text))),
         }
     }
 }
 
 fn has_wildcards(path: &str) -> bool {
-    path.contains(['*', '?'])
+    path.contains(['*', '?', '['])
 }
 
-/// Whether a name is of a pattern in which `*` stands for any characters and `?` for one.
+/// A part of a pattern, as glob(7) has it; a backslash stands for itself, as in nft.
+enum Part {
+    /// `*`
+    Any,
+    /// One character: of these, or another one.
+    One { of: Vec<Characters>, is_other: bool },
+}
+
+enum Characters {
+    Range(char, char),
+    /// `[:digit:]`
+    Class(fn(&char) -> bool),
+}
+
+impl Part {
+    fn has(&self, c: char) -> bool {
+        let Self::One { of, is_other } = self else {
+            return false;
+        };
+        let is_in = of.iter().any(|each| match each {
+            Characters::Range(first, last) => (*first..=*last).contains(&c),
+            Characters::Class(is_in) => is_in(&c),
+        });
+        is_in != *is_other
+    }
+}
+
+fn parse_pattern(pattern: &str) -> Vec<Part> {
+    let text: Vec<char> = pattern.chars().collect();
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while let Some(c) = text.get(at) {
+        at += 1;
+        let (of, is_other) = match c {
+            '*' => {
+                parts.push(Part::Any);
+                continue;
+            }
+            '?' => (Vec::new(), true),
+            '[' => {
+                let is_other = matches!(text.get(at), Some('!' | '^'));
+                match bracket(&text[at + usize::from(is_other)..]) {
+                    Some((of, length)) => {
+                        at += usize::from(is_other) + length;
+                        (of, is_other)
+                    }
+                    None => (vec![Characters::Range('[', '[')], false),
+                }
+            }
+            c => (vec![Characters::Range(*c, *c)], false),
+        };
+        parts.push(Part::One { of, is_other });
+    }
+    parts
+}
+
+/// Returns the characters up to the bracket that ends them, and how long that is; `None` if none does.
+fn bracket(text: &[char]) -> Option<(Vec<Characters>, usize)> {
+    let mut of = Vec::new();
+    let mut at = 0;
+    loop {
+        match (text.get(at)?, text.get(at + 1)) {
+            (']', _) if at > 0 => return Some((of, at + 1)),
+            ('[', Some(sign @ (':' | '.' | '='))) => {
+                let rest = &text[at + 2..];
+                let length = rest.windows(2).position(|two| two == [*sign, ']'])?;
+                let name: String = rest[..length].iter().collect();
+                match (sign, &rest[..length]) {
+                    (':', _) => of.extend(class(&name).map(Characters::Class)),
+                    (_, [one]) => of.push(Characters::Range(*one, *one)),
+                    _ => {}
+                }
+                at += length + 4;
+            }
+            (first, Some('-')) if text.get(at + 2).is_some_and(|last| *last != ']') => {
+                of.push(Characters::Range(*first, text[at + 2]));
+                at += 3;
+            }
+            (one, _) => {
+                of.push(Characters::Range(*one, *one));
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Returns the class of characters with this name.
+fn class(name: &str) -> Option<fn(&char) -> bool> {
+    Some(match name {
+        "alnum" => char::is_ascii_alphanumeric,
+        "alpha" => char::is_ascii_alphabetic,
+        "blank" => |c| matches!(c, ' ' | '\t'),
+        "cntrl" => char::is_ascii_control,
+        "digit" => char::is_ascii_digit,
+        "graph" => char::is_ascii_graphic,
+        "lower" => char::is_ascii_lowercase,
+        "print" => |c| c.is_ascii_graphic() || *c == ' ',
+        "punct" => char::is_ascii_punctuation,
+        "space" => |c| c.is_ascii_whitespace() || *c == '\u{b}',
+        "upper" => char::is_ascii_uppercase,
+        "xdigit" => char::is_ascii_hexdigit,
+        _ => return None,
+    })
+}
+
+/// Whether a name is of a pattern. A dot at its beginning is meant by a dot alone.
 fn matches(pattern: &str, name: &str) -> bool {
-    let pattern: Vec<char> = pattern.chars().collect();
+    if name.starts_with('.') && !pattern.starts_with('.') {
+        return false;
+    }
+    let pattern = parse_pattern(pattern);
     let name: Vec<char> = name.chars().collect();
     let (mut p, mut n) = (0, 0);
     // Where the last asterisk was, and what of the name it stands for so far ends at.
     let mut last: Option<(usize, usize)> = None;
     while n < name.len() {
         match pattern.get(p) {
-            Some('*') => {
+            Some(Part::Any) => {
                 last = Some((p, n));
                 p += 1;
             }
-            Some('?') => (p, n) = (p + 1, n + 1),
-            Some(c) if *c == name[n] => (p, n) = (p + 1, n + 1),
+            Some(part) if part.has(name[n]) => (p, n) = (p + 1, n + 1),
             _ => match last {
                 Some((star, end)) => {
                     (p, n) = (star + 1, end + 1);
@@ -243,7 +376,7 @@ fn matches(pattern: &str, name: &str) -> bool {
             },
         }
     }
-    pattern[p..].iter().all(|c| *c == '*')
+    pattern[p..].iter().all(|part| matches!(part, Part::Any))
 }
 
 /// All texts that were read, the first first.
@@ -420,6 +553,29 @@ mod tests {
             ("", "", true),
             ("", "a", false),
             ("**", "", true),
+            ("[0-9]*", "10-base", true),
+            ("[0-9]*", "base", false),
+            ("[!0-9]*", "base", true),
+            ("[^0-9]*", "1", false),
+            ("[a-c]?", "b1", true),
+            ("[c-a]", "b", false),
+            ("[a-]", "-", true),
+            ("[-a]", "-", true),
+            ("[]a]", "]", true),
+            ("[!]a]", "]", false),
+            ("[[]x]", "[x]", true),
+            ("[[:digit:]]x", "7x", true),
+            ("[![:alpha:]]", "a", false),
+            ("[[:nothing:]]", "a", false),
+            ("[[.a.]]", "a", true),
+            ("[a", "[a", true),
+            ("[a", "a", false),
+            ("[\\a]", "\\", true),
+            ("a\\*", "a\\b", true),
+            ("*", ".hidden", false),
+            ("?hidden", ".hidden", false),
+            ("[.]hidden", ".hidden", false),
+            (".h*", ".hidden", true),
         ] {
             assert_eq!(matches(pattern, name), is, "{pattern} {name}");
         }

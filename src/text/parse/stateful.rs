@@ -1,7 +1,7 @@
 //! What counts and limits: in rules, with elements of sets, and as objects.
 
 use super::error::{Fault, shown};
-use super::parser::Parser;
+use super::parser::{Parser, number, parse_number};
 use crate::text::syntax::{Place, Statement};
 use crate::text::units;
 
@@ -144,13 +144,16 @@ impl Parser<'_> {
             true => self.word(),
             false => "",
         };
-        let digits = word.bytes().take_while(u8::is_ascii_digit).count();
+        let digits = match number(word) {
+            Some(_) => word.len(),
+            None => word.bytes().take_while(u8::is_ascii_digit).count(),
+        };
         if digits == 0 {
             return Err(self.unexpected([what]));
         }
-        let (number, rest) = word.split_at(digits);
-        let Ok(number) = number.parse() else {
-            let message = format!("{} is too large", shown(number));
+        let (digits, rest) = word.split_at(digits);
+        let Some(number) = parse_number(digits) else {
+            let message = format!("`{}` is no number, or too large", shown(digits));
             return Err(Fault::new(self.current.place, message));
         };
         let rest = rest.to_owned();

@@ -456,7 +456,7 @@ impl Parser<'_> {
         let mut element = Element::new(Some(self.concat(Side::Any)?));
         loop {
             if self.eat("timeout") {
-                element.timeout = Some(self.time()?);
+                element.timeout = self.lifetime()?;
             } else if let Some(statement) = self.stateful()? {
                 element.statements.push(statement);
             } else {

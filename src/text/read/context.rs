@@ -212,7 +212,7 @@ impl Context {
     pub(super) fn learn(&mut self, left: &Expr, right: &Value, statement: usize) {
         let number = right.number;
         let told = match left {
-            Expr::Meta(MetaKey::IIFTYPE | MetaKey::OIFTYPE) if number == 1 => {
+            Expr::Meta(MetaKey::IIFTYPE) if number == 1 => {
                 self.link = vec![(&headers::ETHER, 0)];
                 Layer::Link
             }

@@ -8,6 +8,7 @@ use super::selector::{
 };
 use crate::nft::Family;
 use crate::nft::expr::{CtDirection, CtKey, ExthdrOp, RtKey};
+use crate::text::json::stateful::NEVER;
 use crate::text::parse::Fault;
 use crate::text::parse::error::shown;
 use crate::text::parse::known::{ct_key, ct_names, needs_direction, version_in, without_direction};
@@ -51,9 +52,6 @@ const KNOWN: [&str; 35] = [
     "<<",
     ">>",
 ];
-
-/// What nft writes for a timeout that never comes: the most milliseconds that it counts, in whole seconds.
-const NEVER: u64 = u64::MAX / 1000;
 
 pub(super) const VERSIONS: [&str; 2] = ["ip", "ip6"];
 
@@ -289,7 +287,8 @@ impl Reader {
             Some(node) if node.number::<u64>("a time").is_ok_and(|time| time == NEVER) => {
                 Ok(Some(0))
             }
-            Some(node) => milliseconds(node).map(Some),
+            // A time of 0 says nothing.
+            Some(node) => milliseconds(node).map(|time| Some(time).filter(|time| *time > 0)),
         };
         element.timeout = seconds("timeout")?;
         element.expires = seconds("expires")?;
