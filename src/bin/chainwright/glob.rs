@@ -40,6 +40,12 @@ impl FromStr for Glob {
 }
 
 impl Glob {
+    /// The only name that it matches, if nothing in it stands for anything else.
+    pub(crate) fn name(&self) -> Option<&[u8]> {
+        let is_plain = |byte: &u8| !br"*?[]{}\!,".contains(byte) && *byte != SLASH;
+        self.0.iter().all(is_plain).then_some(&self.0)
+    }
+
     pub(crate) fn is_match(&self, name: &BStr) -> bool {
         match name.contains(&b'/') {
             true => fast_glob::glob_match(&self.0, name.replace("/", [SLASH])),
@@ -51,6 +57,17 @@ impl Glob {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_without_a_pattern_is_known() {
+        for name in ["KUBE-SVC-X", "cali-fw_1", "a.b"] {
+            let glob: Glob = name.parse().unwrap();
+            assert_eq!(glob.name(), Some(name.as_bytes()));
+        }
+        for pattern in ["a*", "a?", "[ab]", "{a,b}", r"a\*", "!a", "a/b"] {
+            assert_eq!(pattern.parse::<Glob>().unwrap().name(), None, "{pattern}");
+        }
+    }
 
     #[test]
     fn whole_names_match() {

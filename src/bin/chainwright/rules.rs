@@ -8,7 +8,7 @@ use chainwright::iptables::nft::decode;
 use chainwright::iptables::{self, Counters, Entry, Policy};
 use chainwright::nft::expr::{Counter, Decoded};
 use chainwright::nft::{
-    self, Connection, ElementsOf, PartialSnapshot, RuleRef, SnapshotChain, SnapshotError,
+    self, Connection, ElementsOf, Part, PartialSnapshot, RuleRef, SnapshotChain, SnapshotError,
     SnapshotOptions, SnapshotTable, Table,
 };
 use chainwright::{ipset, legacy, text};
@@ -145,6 +145,9 @@ impl Args {
     ) -> Result<PartialSnapshot, SnapshotError> {
         if self.bytecode {
             return nft.snapshot(filter).map(PartialSnapshot::from);
+        }
+        if let Some(name) = self.pattern.as_ref().and_then(Glob::name) {
+            return nft.snapshot_parts(filter, &[Part::Chain(name)], SnapshotOptions::default());
         }
         if self.pattern.is_some() {
             return nft.snapshot_chains(filter, |chain| self.admits(chain));

@@ -47,6 +47,9 @@ use crate::nft::{
 /// Above so many sets a dump of all sets of the table is cheaper than a request for each.
 const MANY_SETS: usize = 32;
 
+/// How often a part is read by itself, while others change the ruleset, before the whole is.
+const ATTEMPTS: u32 = 32;
+
 /// Which part of a ruleset is read or listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
@@ -248,7 +251,8 @@ impl Connection {
         scope: Scope<'_>,
         admits: impl Fn(&BStr) -> bool,
     ) -> Result<PartialSnapshot, SnapshotError> {
-        let read = self.consistent(&scope, ElementsOf::ANONYMOUS, false, |reader, scope| {
+        let elements = ElementsOf::ANONYMOUS;
+        self.partial(&scope, elements, false, |reader, scope| {
             reader.tables(scope)?;
             reader.chains(scope, &|chain| admits(chain.name()))?;
             for table in 0..reader.snapshot.index.tables.len() {
@@ -256,8 +260,7 @@ impl Connection {
                 reader.rules_with_parts(table, chains.collect())?;
             }
             Ok(())
-        });
-        read.map(PartialSnapshot)
+        })
     }
 
     /// Reads the tables, the sets and maps that `admits` accepts, and their elements.
@@ -282,12 +285,11 @@ impl Connection {
         scope: Scope<'_>,
         admits: impl Fn(&SetRef<'_>) -> bool,
     ) -> Result<PartialSnapshot, SnapshotError> {
-        let read = self.consistent(&scope, ElementsOf::all(), false, |reader, scope| {
+        self.partial(&scope, ElementsOf::all(), false, |reader, scope| {
             reader.tables(scope)?;
             reader.sets(scope, &admits)?;
             reader.elements(|_| true)
-        });
-        read.map(PartialSnapshot)
+        })
     }
 
     /// Reads parts of these tables, and nothing else: at most what `nft list` asks for. Of a chain ([`Part::Chain`]) it reads
@@ -323,9 +325,30 @@ impl Connection {
             elements &= ElementsOf::ANONYMOUS;
         }
         let alone = matches!(parts, [part] if part.is_one());
-        let read = self.consistent(&scope, elements, alone, |reader, scope| {
+        self.partial(&scope, elements, alone, |reader, scope| {
             reader.parts(scope, parts)
-        });
+        })
+    }
+
+    /// Reads a part as [`consistent`](Self::consistent) does. Where others' changes run across some attempts, it reads the
+    /// whole: of that what changed meanwhile can be read anew by itself.
+    fn partial(
+        &mut self,
+        scope: &Scope<'_>,
+        elements: ElementsOf,
+        alone: bool,
+        read: impl Fn(&mut Reader<'_>, &Scope<'_>) -> Result<(), Error>,
+    ) -> Result<PartialSnapshot, SnapshotError> {
+        let retry = self.retry;
+        self.retry.attempts = retry.attempts.min(ATTEMPTS);
+        let part = self.consistent(scope, elements, alone, read);
+        self.retry = retry;
+        let read = match part {
+            Err(SnapshotError::Interrupted { .. }) if retry.attempts > ATTEMPTS => {
+                self.snapshot_with(scope.clone(), SnapshotOptions { elements })
+            }
+            part => part,
+        };
         read.map(PartialSnapshot)
     }
 

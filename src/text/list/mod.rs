@@ -24,7 +24,7 @@ use crate::nft::{
 use crate::text::zone::Zone;
 
 /// What is written, and how.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Options {
     /// With the handles that the kernel gave (`nft -a`).
     pub handles: bool,
@@ -50,26 +50,6 @@ pub struct Options {
     interfaces: HashMap<u32, String>,
     /// Those that there are here, if they are to be read when the first is needed.
     interfaces_here: Option<OnceLock<HashMap<u32, String>>>,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Self {
-            handles: false,
-            stateless: false,
-            terse: false,
-            numeric_priority: false,
-            numeric_protocol: false,
-            numeric_time: false,
-            numeric_symbols: false,
-            users: HashMap::new(),
-            groups: HashMap::new(),
-            services: HashMap::new(),
-            time_zone: Zone::default(),
-            interfaces: HashMap::new(),
-            interfaces_here: None,
-        }
-    }
 }
 
 impl Options {
