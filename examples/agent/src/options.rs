@@ -566,7 +566,10 @@ mod tests {
         assert_eq!((settings.mode, &*settings.node), (Mode::Flat, "node1"));
         assert_eq!(settings.health, Some(([0, 0, 0, 0], 10256).into()));
         assert_eq!(settings.metrics, Some(([127, 0, 0, 1], 10249).into()));
-        assert_eq!(settings.config(None).unwrap(), Config::new("node1"));
+        // At the node's primary addresses, of which none is known yet.
+        let mut expected = Config::new("node1");
+        expected.node_port_addresses = NodePortAddresses::These(Vec::new());
+        assert_eq!(settings.config(None).unwrap(), expected);
         assert_eq!(settings.conntrack, Conntrack::default());
     }
 

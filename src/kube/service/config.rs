@@ -111,7 +111,9 @@ pub struct Config {
     pub masquerade_mark: u32,
     /// Whether all traffic to cluster IPs is masqueraded (`masqueradeAll`).
     pub masquerade_all: bool,
-    /// Whether node ports are at `127.0.0.1`, too (`localhostNodePorts`; iptables alone).
+    /// Whether node ports are at `127.0.0.1`, too (`localhostNodePorts`; iptables alone). The kernel's setting
+    /// `net.ipv4.conf.all.route_localnet`, which that needs, is then set in the network namespace of the thread that calls
+    /// [`sync`](super::ServiceProxy::sync).
     pub localhost_node_ports: bool,
     /// Whether the kernel takes TCP packets outside their connection's window (`nf_conntrack_tcp_be_liberal`): then
     /// none are dropped for belonging to no connection (iptables alone).

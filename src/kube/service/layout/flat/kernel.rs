@@ -153,7 +153,7 @@ pub(super) enum Found {
     /// A table that this version does not make.
     Other,
     /// One that it makes.
-    Ours(There),
+    Ours(Box<There>),
 }
 
 /// Reads the table.
@@ -237,7 +237,7 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
             ids.extend(group.map(id_of_group).filter(|id| *id < Ids::END));
         }
     }
-    Ok(Found::Ours(There {
+    Ok(Found::Ours(Box::new(There {
         entries,
         shapes,
         picks,
@@ -245,5 +245,5 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
         places,
         numbers,
         now,
-    }))
+    })))
 }
