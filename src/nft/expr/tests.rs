@@ -665,8 +665,8 @@ fn any_list_ends() {
         // It is written as it came, but for padding.
         let attribute = written(|writer| list.encode(writer, 4));
         let stripped = Padded::Expressions.without_padding(&bytes);
-        let bytes = stripped.unwrap_or(bytes);
-        assert_eq!(attribute[4..4 + bytes.len()], bytes);
+        let bytes = stripped.as_deref().unwrap_or(&bytes);
+        assert_eq!(attribute[4..4 + bytes.len()], *bytes);
         let attribute = Attributes::new(&attribute).next().unwrap().unwrap();
         assert_eq!(Expressions::decode(attribute.payload), Some(list.clone()));
         assert_serial_if_at_all(&list);
