@@ -78,6 +78,7 @@ mod pool;
 mod preflight;
 #[cfg(test)]
 mod properties;
+mod ranges;
 #[cfg(all(test, target_endian = "little"))]
 mod replays;
 mod requests;
@@ -130,11 +131,12 @@ pub use owner_tag::{OwnerTag, OwnerTagError};
 pub use ownership::Ownership;
 pub use pool::Pool;
 pub use preflight::{Missing, Need};
+pub use ranges::Ranges;
 pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "text")]
-pub(crate) use snapshot::{Answered, Needed};
+pub(crate) use snapshot::{Answered, Needed, Sought};
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};
 pub use snapshot::{

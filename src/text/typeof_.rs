@@ -9,6 +9,7 @@
 //!
 //! All numbers are u32 in host byte order. Seen in what nft 1.0.6 sends; what is inside of tunnels, in what 1.1.7 sends.
 
+use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, MetaKey, NumgenType, OsfTtl, PayloadBase,
     RtKey, SocketKey, XfrmDirection, XfrmKey,
@@ -38,6 +39,9 @@ const HASH: u32 = 24;
 const RT: u32 = 25;
 const FIB: u32 = 26;
 const XFRM: u32 = 27;
+
+/// The same as nft numbers it from 1.1 on, where what was [`XFRM`] is what was [`FIB`].
+const NEWER_XFRM: u32 = 28;
 
 /// How long what is said of several fields may be: an entry has 255 bytes at most, 8 of which name the kind.
 const LONGEST: usize = 247;
@@ -173,10 +177,34 @@ pub(super) fn of(set: &SetRef<'_>, entry: u8) -> Option<Expr> {
     read(UserData::new(set.userdata()?).get(entry)?, true)
 }
 
+/// The order of bytes and the length in bits of each field of a set's keys, or of a map's data, that was declared by
+/// `typeof`; `None` where the set does not note the expressions, or one of them is not known.
+pub(super) fn fields(set: &SetRef<'_>, entry: u8) -> Option<Vec<(ByteOrder, u32)>> {
+    let declared = UserData::new(set.userdata()?).get(entry)?;
+    let field = |expr: &[u8]| match UserData::new(expr).number(KIND)? {
+        // What is hashed is not noted.
+        HASH => Some((ByteOrder::Host, 32)),
+        _ => read(expr, false).map(|expr| (expr.order(), expr.bits())),
+    };
+    let entries = UserData::new(declared);
+    match entries.clone().number(KIND)? {
+        CONCAT => UserData::new(entries.get(DATA)?)
+            .map(|(_, part)| field(part))
+            .collect(),
+        _ => Some(vec![field(declared)?]),
+    }
+}
+
 fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
     let entries = UserData::new(bytes);
     let data = UserData::new(entries.clone().get(DATA).unwrap_or_default());
     let number = |entry| data.clone().number(entry);
+    let fib = || {
+        known(Expr::Fib(
+            FibFlags::from_bits_retain(number(1)?),
+            FibResult(number(0)?),
+        ))
+    };
     match entries.number(KIND)? {
         PAYLOAD => match number(5) {
             Some(tunnel) => inside(tunnel, number(0)?, number(1)?),
@@ -209,13 +237,17 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
             modulus: number(1)?,
             offset: number(2)?,
         }),
-        HASH => None,
+        // What jhash is made of is not noted.
+        HASH if number(0)? == 1 => known(Expr::Hash {
+            key: None,
+            modulus: number(2)?,
+            seed: number(3).filter(|_| number(4).is_some_and(|seeded| seeded != 0)),
+            offset: number(1)?,
+        }),
         RT => known(Expr::Rt(RtKey(number(0)?))),
-        FIB => known(Expr::Fib(
-            FibFlags::from_bits_retain(number(1)?),
-            FibResult(number(0)?),
-        )),
-        XFRM => known(Expr::Xfrm {
+        XFRM if number(2).is_none() => fib(),
+        FIB => fib(),
+        XFRM | NEWER_XFRM => known(Expr::Xfrm {
             key: XfrmKey(number(0)?),
             number: number(1)?,
             direction: XfrmDirection(u8::try_from(number(2)?).ok()?),

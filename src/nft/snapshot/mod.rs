@@ -74,7 +74,7 @@ pub(super) use reconcile::scope_of;
 
 pub use contents::Contents;
 #[cfg(feature = "text")]
-pub(crate) use definitions::Answered;
+pub(crate) use definitions::{Answered, Sought};
 #[cfg(feature = "diff")]
 pub use diff::{Change, Diff, DiffOptions, Fate, Words};
 #[cfg(feature = "backup")]

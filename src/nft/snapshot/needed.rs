@@ -2,11 +2,12 @@
 //! rules. What else there is, however much, is not read.
 
 use std::collections::BTreeMap;
+use std::mem;
 
 use bstr::BStr;
 use chainwright_sys::nf_tables::{
-    NFT_MSG_GETCHAIN, NFT_MSG_GETSET, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE, NFTA_SET_NAME,
-    NFTA_SET_TABLE,
+    NFT_MSG_GETCHAIN, NFT_MSG_GETSET, NFT_MSG_GETSETELEM, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE,
+    NFTA_SET_NAME, NFTA_SET_TABLE,
 };
 
 use super::index::set_at;
@@ -15,13 +16,16 @@ use super::{ElementsOf, Snapshot, SnapshotError};
 use crate::netlink::{Error, MessageWriter};
 use crate::nft::connection::Connection;
 use crate::nft::watch::MemberKey;
-use crate::nft::{Family, Scope, SetFlags};
+use crate::nft::{Element, Family, Scope, SetFlags, SetId};
 
 /// What is needed beside the tables and sets that there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Needed {
     /// Sets that must be known; of those with `true` also the elements, where these are ranges.
     pub(crate) sets: BTreeMap<MemberKey, bool>,
+    /// Sets that are declared: where one is there and has a range that reaches the last key of this length in bytes, its
+    /// elements must be known. The kernel does not see what overlaps such a range.
+    pub(crate) open_ranges: Vec<(MemberKey, usize)>,
     /// Chains that must be known; of those with `true` also the rules.
     pub(crate) chains: BTreeMap<MemberKey, bool>,
 }
@@ -33,6 +37,22 @@ impl Needed {
 }
 
 impl Connection {
+    /// Looks for ranges that reach the last key, and needs the elements of sets that have one.
+    pub(crate) fn look_for_open_ranges(&mut self, needed: &mut Needed) -> Result<(), Error> {
+        for ((family, table, name), length) in mem::take(&mut needed.open_ranges) {
+            let set = SetId::new(family, table.as_slice(), name.as_slice());
+            let last = Element::new(vec![0xff; length]);
+            match self.element_message(NFT_MSG_GETSETELEM, &set, &last) {
+                Ok(None) => {}
+                Ok(Some(_)) => _ = needed.sets.insert((family, table, name), true),
+                // A set of another kind is there: the kernel refuses what the text makes of it.
+                Err(Error::Refused { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Reads what is needed, of one generation. It says nothing of what is not needed, and is to be planned with, not to be
     /// written back.
     ///
