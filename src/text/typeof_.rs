@@ -366,6 +366,37 @@ mod tests {
         }
     }
 
+    /// nft 1.0.6 numbers `fib` and `ipsec` 26 and 27, nft 1.1.7 27 and 28.
+    #[test]
+    fn what_newer_versions_write_is_read() {
+        let entry = |kind: u32, all: &[u32]| {
+            let all: Vec<_> = (0_u8..).zip(all.iter().copied()).collect();
+            super::entry(kind, &numbers(&all))
+        };
+        let fib = Expr::Fib(FibFlags::SADDR, FibResult::ADDRTYPE);
+        for kind in [26, 27] {
+            let bytes = entry(kind, &[FibResult::ADDRTYPE.0, FibFlags::SADDR.bits()]);
+            assert_eq!(read(&bytes, true), Some(fib.clone()), "{kind}");
+        }
+        let ipsec = Expr::Xfrm {
+            key: XfrmKey::REQID,
+            number: 0,
+            direction: XfrmDirection::IN,
+        };
+        for kind in [27, 28] {
+            let bytes = entry(kind, &[XfrmKey::REQID.0, 0, 0]);
+            assert_eq!(read(&bytes, true), Some(ipsec.clone()), "{kind}");
+        }
+        let symhash = Expr::Hash {
+            key: None,
+            modulus: 100,
+            seed: None,
+            offset: 2,
+        };
+        let bytes = written(&symhash).expect("it can be written");
+        assert_eq!(read(&bytes, true), Some(symhash));
+    }
+
     /// What nft 1.0.6 sends for these.
     #[test]
     fn it_is_what_nft_writes() {

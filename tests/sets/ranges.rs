@@ -223,6 +223,16 @@ fn ranges_stay_whole() {
         let text = Tools::new(&sandbox).run("nft list set ip t s");
         assert!(text.contains(&expected), "{there}: {command}: {text}");
     }
+    // Those of a set that joins its ranges, too.
+    let joins = "flush ruleset\nadd table ip t\n\
+        add set ip t s { type inet_service; flags interval; auto-merge; elements = { 10-20 } }";
+    run_text(&mut nft, joins).unwrap();
+    for verb in ["delete", "destroy"] {
+        let text = format!("{verb} element ip t s {{ 10-65535 }}");
+        run_text(&mut nft, &text).unwrap_err();
+    }
+    let text = Tools::new(&sandbox).run("nft list set ip t s");
+    assert!(text.contains("elements = { 10-20 }"), "{text}");
 }
 
 /// The same in JSON.

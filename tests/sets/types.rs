@@ -475,9 +475,10 @@ fn rules_use_sets_of_their_types() {
             }
             let listed = script_listing(&mut nft);
             let (_, chain) = listed.split_once("chain c {").expect("it is listed");
-            let used = rule.split([' ', ':']).find(|word| word.starts_with('@'));
+            let words = rule.split([' ', ':']);
+            let used = words.filter(|word| word.starts_with('@')).last();
             assert!(
-                used.is_none_or(|name| chain.contains(name)),
+                used.is_some_and(|name| chain.contains(name)),
                 "{said}: {listed}"
             );
             run(&mut nft, &format!("flush ruleset\n{listed}"))

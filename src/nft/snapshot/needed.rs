@@ -7,7 +7,7 @@ use std::mem;
 use bstr::BStr;
 use chainwright_sys::nf_tables::{
     NFT_MSG_GETCHAIN, NFT_MSG_GETSET, NFT_MSG_GETSETELEM, NFTA_CHAIN_NAME, NFTA_CHAIN_TABLE,
-    NFTA_SET_NAME, NFTA_SET_TABLE,
+    NFTA_LIST_ELEM, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_NAME, NFTA_SET_TABLE,
 };
 
 use super::index::set_at;
@@ -42,9 +42,18 @@ impl Connection {
         for ((family, table, name), length) in mem::take(&mut needed.open_ranges) {
             let set = SetId::new(family, table.as_slice(), name.as_slice());
             let last = Element::new(vec![0xff; length]);
-            match self.element_message(NFT_MSG_GETSETELEM, &set, &last) {
+            let request = "look an element up";
+            let found = self.look_once(request, NFT_MSG_GETSETELEM, family, |writer| {
+                set.write(writer);
+                writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
+                    writer.nested(NFTA_LIST_ELEM, |writer| last.write_named(writer));
+                });
+            });
+            match found {
                 Ok(None) => {}
-                Ok(Some(_)) => _ = needed.sets.insert((family, table, name), true),
+                Ok(Some(_)) | Err(Error::Lost(_)) => {
+                    needed.sets.insert((family, table, name), true);
+                }
                 // A set of another kind is there: the kernel refuses what the text makes of it.
                 Err(Error::Refused { .. }) => {}
                 Err(error) => return Err(error),

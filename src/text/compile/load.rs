@@ -378,9 +378,11 @@ impl Body<'_, '_> {
                 self.wide = None;
                 let (given, wanted) = (loaded.want.data_type, want.data_type);
                 let is_as_long = loaded.length == want.length();
+                let is_field = matches!(expr, Expr::Payload(_) | Expr::Option(_));
                 let fits = match is_mark {
                     true => is_as_long && !types::is_bitmask(given) && !types::is_string(given),
-                    false => given == wanted || (is_untyped(given) && is_as_long),
+                    false if is_as_long => given == wanted || is_untyped(given),
+                    false => given == wanted && !is_field,
                 };
                 if !fits {
                     let name = |data_type| info(data_type).map_or("a number", |info| info.name);
