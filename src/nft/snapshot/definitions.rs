@@ -64,10 +64,13 @@ pub(crate) enum Answered<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Sought {
     /// Its key.
-    Key(Element<'static>),
+    Key(Box<Element<'static>>),
     /// The first and the last value of a range: what is sought is the range of the set that they lie in.
     Range(Vec<u8>, Vec<u8>),
 }
+
+/// The message that holds an element, and the element's key.
+type Found = (Vec<u8>, Vec<u8>);
 
 /// The key behind this one.
 fn behind(key: &[u8]) -> Option<Vec<u8>> {
@@ -143,7 +146,7 @@ impl Connection {
         &mut self,
         set: &SetId<'_>,
         element: &Element<'_>,
-    ) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    ) -> Result<Option<Found>, Error> {
         let Some(message) = self.element_message(NFT_MSG_GETSETELEM, set, element)? else {
             return Ok(None);
         };
@@ -163,7 +166,7 @@ impl Connection {
         from: &[u8],
         to: &[u8],
         open: &mut Option<Option<Vec<u8>>>,
-    ) -> Result<Option<Vec<(Vec<u8>, Vec<u8>)>>, Error> {
+    ) -> Result<Option<Vec<Found>>, Error> {
         let Some(start) = self.element_raw(set, &Element::new(from))? else {
             return Ok(None);
         };

@@ -16,13 +16,16 @@ use crate::text::syntax::Value;
 /// A set, by its family, table and name.
 pub(in crate::text) type Named = (Family, Vec<u8>, Vec<u8>);
 
+/// A family, a table or a set of which nothing is left: the names that are missing stand for any.
+type Emptied = (Family, Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// What is known of the ranges of sets at a place of the text.
 #[derive(Default)]
 pub(super) struct Contents {
     /// The ranges of sets of which they are known, or of which the text itself adds some.
     sets: HashMap<Named, Content>,
     /// What has nothing in it any more, or not yet: all sets of a family, of a table, one set.
-    emptied: HashSet<(Family, Option<Vec<u8>>, Option<Vec<u8>>)>,
+    emptied: HashSet<Emptied>,
     /// The set whose elements must be known, and are not.
     pub(super) lacks: Option<Named>,
 }

@@ -147,12 +147,14 @@ impl<'c> Compiler<'c> {
         if !known.is_interval || known.keys.len() > 1 {
             // They are named by their keys alone, as those that are deleted.
             let each = self.elements_of(&known, &elements.elements, Verb::Delete)?;
-            return each.map(|element| Ok(Sought::Key(element?))).collect();
+            return each
+                .map(|element| Ok(Sought::Key(Box::new(element?))))
+                .collect();
         }
         let (keys, each) = declared::of_verb(&known, &elements.elements, Verb::Delete);
         let sought = each.map(|element| {
             let Some(key) = &element.key else {
-                return Ok(Sought::Key(Element::catch_all()));
+                return Ok(Sought::Key(Box::new(Element::catch_all())));
             };
             let (from, to) = self.key_of(key, &keys)?;
             Ok(Sought::Range(from, to))
