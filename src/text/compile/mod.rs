@@ -23,8 +23,6 @@ mod statement;
 
 use std::sync::Arc;
 
-use jiff::tz::TimeZone;
-
 use crate::netlink::Unfit;
 use crate::nft::Object as KernelObject;
 use crate::nft::{
@@ -33,6 +31,7 @@ use crate::nft::{
 };
 use crate::text::parse::{Command, Elements, Fault, Object, Position, Rule, Verb};
 use crate::text::syntax::{Expr, Line, Place};
+use crate::text::zone::Zone;
 use crate::xt::Names;
 use body::Body;
 use sets::Shapes;
@@ -54,7 +53,7 @@ pub(super) enum Compiled {
 /// Makes a transaction of commands.
 pub(super) struct Compiler<'c> {
     names: Arc<Names>,
-    time_zone: TimeZone,
+    time_zone: Zone,
     /// What is there already, as far as the commands need it.
     now: Option<&'c Snapshot>,
     shapes: Shapes,
@@ -87,7 +86,7 @@ impl<'c> Compiler<'c> {
     pub(super) fn new(
         now: Option<&'c Snapshot>,
         read: Option<&'c Needed>,
-        time_zone: TimeZone,
+        time_zone: Zone,
     ) -> Self {
         let mut this = Self {
             names: Names::system(),
