@@ -7,6 +7,10 @@ mod common;
 mod kinds;
 #[path = "sets/many.rs"]
 mod many;
+#[path = "sets/ranges.rs"]
+mod ranges;
+#[path = "sets/types.rs"]
+mod types;
 
 use chainwright::netlink::Error;
 use chainwright::nft::expr::{Data, Lookup, ObjectType, Payload, PayloadBase, Register};

@@ -124,7 +124,8 @@ impl<'a> Element<'a> {
         [Self::new(start), Self::end(end)]
     }
 
-    /// The range from `start` to the last value there is, for a set of ranges.
+    /// The range from `start` to the last value there is, for a set of ranges. It has no element at its end, so the kernel does
+    /// not see what it overlaps: [`Ranges`](super::Ranges) does.
     #[must_use]
     pub fn open_interval(start: impl Into<Bytes<'a>>) -> Self {
         Self::new(start).without_end()

@@ -78,6 +78,7 @@ mod pool;
 mod preflight;
 #[cfg(test)]
 mod properties;
+mod ranges;
 #[cfg(all(test, target_endian = "little"))]
 mod replays;
 mod requests;
@@ -130,6 +131,7 @@ pub use owner_tag::{OwnerTag, OwnerTagError};
 pub use ownership::Ownership;
 pub use pool::Pool;
 pub use preflight::{Missing, Need};
+pub use ranges::Ranges;
 pub(crate) use rule::is_cheaper_anew;
 pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
@@ -137,7 +139,7 @@ pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
 #[cfg(feature = "kube")]
 pub(crate) use snapshot::is_same_rule;
 #[cfg(feature = "text")]
-pub(crate) use snapshot::{Answered, Needed, is_map, is_meter};
+pub(crate) use snapshot::{Answered, Needed, Sought, is_map, is_meter};
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};
 pub use snapshot::{

@@ -439,7 +439,7 @@ impl<'s> Question<'s> {
         Some(match described {
             Described::Type(data_type) => describe(None, *data_type, None),
             Described::Expr(expr) => {
-                let compiler = Compiler::new(None, self.script.time_zone());
+                let compiler = Compiler::new(None, None, self.script.time_zone());
                 let (data_type, bits) = compiler.type_of(expr);
                 describe(Some(expr), data_type, Some(bits))
             }
@@ -522,7 +522,7 @@ impl<'s> Question<'s> {
         let known = read(nft, &table, &[Part::Set(&elements.set)], true)?;
         self.check(&known, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
-        let compiler = Compiler::new(Some(&known), self.script.time_zone());
+        let compiler = Compiler::new(Some(&known), None, self.script.time_zone());
         let sought = compiler.sought_elements(elements, self.place());
         let sought = sought.map_err(|fault| self.wrong(fault))?;
         let set = SetId::new(

@@ -2,8 +2,8 @@
 
 use super::list::Options;
 use super::parse::Error;
-use super::question::{Known, Planned};
-use super::script::Script;
+use super::question::{Known, Planned as PlannedNames};
+use super::script::{Planned, Script};
 #[cfg(feature = "text-json")]
 use super::syntax::Place;
 use super::told::Teller;
@@ -165,17 +165,23 @@ impl Script {
             Mode::Echo => Some(Listener::begin(nft, options)?),
             _ => None,
         };
-        let needed = self.needed();
+        let mut needed = self.needed();
         let mut attempts = nft.retry().begin();
+        nft.look_for_open_ranges(&mut needed)?;
         loop {
             let now = match needed.is_empty() {
                 true => None,
                 false => Some(nft.needed(&needed)?),
             };
             self.check_questions(nft, &mut known)?;
-            let change = self
-                .changes(now.as_ref())
-                .map_err(|error| RunError::Script(Box::new(error)))?;
+            let change = match self.changes(now.as_ref(), &needed) {
+                Ok(Planned::Change(change)) => change,
+                Ok(Planned::Lacks(set)) => {
+                    needed.sets.insert(set, true);
+                    continue;
+                }
+                Err(error) => return Err(RunError::Script(Box::new(error))),
+            };
             let operations = change.transaction().len();
             show(change.transaction());
             let committed = match (&mut listener, mode) {
@@ -221,7 +227,7 @@ impl Script {
 
     /// Whether what is asked for will be there.
     fn check_questions(&self, nft: &mut Connection, known: &mut Known) -> Result<(), RunError> {
-        let mut planned = Planned::default();
+        let mut planned = PlannedNames::default();
         for command in self.commands() {
             match command.is_question() {
                 false => planned.take(command),

@@ -1,11 +1,11 @@
 //! Scripts: what is to become of a ruleset, in nft's language.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::path::PathBuf;
 
 use bstr::BString;
 
-use super::compile::{Compiler, order};
+use super::compile::{Compiled, Compiler, order};
 use super::parse::{
     self, Command, Defined, Directories, Error, Includes as Read, Kept, NoIncludes, Object, Source,
     Sources, Verb,
@@ -137,6 +137,13 @@ pub struct Change<'s> {
     script: &'s Script,
     transaction: Transaction,
     places: Vec<Place>,
+}
+
+/// What a script is once it is compiled.
+pub(super) enum Planned<'s> {
+    Change(Change<'s>),
+    /// The elements of this set must be known before.
+    Lacks((Family, BString, BString)),
 }
 
 impl Script {
@@ -277,9 +284,15 @@ impl Script {
 
     /// Whether it speaks of sets, chains or rules that must be there already: [`transaction`](Self::transaction) needs a
     /// [`Snapshot`] then. [`run`](Self::run) reads no more of one than is needed.
+    ///
+    /// That is also so where it adds a range that reaches the last value to a set that it declares: the set may be there all
+    /// the same, and the kernel does not see what such a range overlaps. That such a range is there already and overlaps one
+    /// of the text, only [`run`](Self::run) and a [`transaction`](Self::transaction) with a snapshot see.
     #[must_use]
     pub fn needs_listing(&self) -> bool {
-        !self.needed().is_empty()
+        let needed = self.needed();
+        let lacks = || matches!(self.changes(None, &needed), Ok(Planned::Lacks(_)));
+        !needed.is_empty() || (!needed.open_ranges.is_empty() && lacks())
     }
 
     /// What it must know of what is there.
@@ -289,6 +302,8 @@ impl Script {
         // Sets that join what is added to them with what may be there.
         let mut joining = HashSet::new();
         let mut is_flushed = false;
+        // Sets of ranges that may be there although they are declared, and the length of their keys.
+        let mut may_be_there = HashMap::new();
         let commands = || self.commands.iter().filter(|each| !each.is_question());
         let counted = order::counted(commands()).into_iter();
         needed.chains.extend(counted.map(|chain| (chain, true)));
@@ -308,6 +323,11 @@ impl Script {
                     let name = key(*family, bytes(table), bytes(name));
                     if set.auto_merge && command.verb == Verb::Add && !is_flushed {
                         joining.insert(name.clone());
+                    } else if command.verb == Verb::Add
+                        && !is_flushed
+                        && let Some(length) = set.length_of_ranges()
+                    {
+                        may_be_there.insert(name.clone(), length);
                     }
                     // Which flags it gets depends on those that it may have.
                     let flags = set.set.flags.unwrap_or_default();
@@ -333,10 +353,13 @@ impl Script {
                 }
                 Object::Elements(elements) => {
                     let name = key(elements.family, &elements.table, &elements.set);
-                    let is_added = matches!(command.verb, Verb::Add | Verb::Create);
+                    // What is destroyed must be whole ranges of those that are there.
+                    let is_added = matches!(command.verb, Verb::Add | Verb::Create | Verb::Destroy);
                     let is_joined = command.verb == Verb::Add && joining.contains(&name);
                     if is_joined || !declared.contains(&name) {
                         *needed.sets.entry(name).or_default() |= is_added;
+                    } else if is_added && let Some(length) = may_be_there.remove(&name) {
+                        needed.open_ranges.push((name, length));
                     }
                 }
                 _ => {}
@@ -357,28 +380,39 @@ impl Script {
     /// What no transaction can be made of, first: also what it [asks for](Self::questions), which
     /// [`run`](Self::run) leaves out.
     pub fn transaction(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
-        self.compiled(now, self.commands.iter().collect())
+        match self.compiled(now, None, self.commands.iter().collect())? {
+            Planned::Change(change) => Ok(change),
+            Planned::Lacks(..) => unreachable!("invariant: nothing lacks where all was read"),
+        }
     }
 
-    /// The transaction without what is asked for.
-    pub(super) fn changes(&self, now: Option<&Snapshot>) -> Result<Change<'_>, Error> {
+    /// The transaction without what is asked for, by what was read of what is there.
+    pub(super) fn changes(
+        &self,
+        now: Option<&Snapshot>,
+        read: &Needed,
+    ) -> Result<Planned<'_>, Error> {
         let changes = self.commands.iter().filter(|each| !each.is_question());
-        self.compiled(now, changes.collect())
+        self.compiled(now, Some(read), changes.collect())
     }
 
     fn compiled<'s>(
         &'s self,
         now: Option<&Snapshot>,
+        read: Option<&Needed>,
         commands: Vec<&Command>,
-    ) -> Result<Change<'s>, Error> {
-        let compiler = Compiler::new(now, self.time_zone.clone());
-        let (transaction, places) = compiler
+    ) -> Result<Planned<'s>, Error> {
+        let compiler = Compiler::new(now, read, self.time_zone.clone());
+        let compiled = compiler
             .compile(&commands)
             .map_err(|fault| self.sources.explain(fault))?;
-        Ok(Change {
-            script: self,
-            transaction,
-            places,
+        Ok(match compiled {
+            Compiled::Done(transaction, places) => Planned::Change(Change {
+                script: self,
+                transaction,
+                places,
+            }),
+            Compiled::Lacks((family, table, set)) => Planned::Lacks(key(family, &table, &set)),
         })
     }
 }

@@ -9,6 +9,7 @@
 //!
 //! All numbers are u32 in host byte order. Seen in what nft 1.0.6 sends; what is inside of tunnels, in what 1.1.7 sends.
 
+use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, MetaKey, NumgenType, OsfTtl, PayloadBase,
     RtKey, SocketKey, XfrmDirection, XfrmKey,
@@ -176,6 +177,24 @@ pub(super) fn of(set: &SetRef<'_>, entry: u8) -> Option<Expr> {
     read(UserData::new(set.userdata()?).get(entry)?, true)
 }
 
+/// The order of bytes and the length in bits of each field of a set's keys, or of a map's data, that was declared by
+/// `typeof`; `None` where the set does not note the expressions, or one of them is not known.
+pub(super) fn fields(set: &SetRef<'_>, entry: u8) -> Option<Vec<(ByteOrder, u32)>> {
+    let declared = UserData::new(set.userdata()?).get(entry)?;
+    let field = |expr: &[u8]| match UserData::new(expr).number(KIND)? {
+        // What is hashed is not noted.
+        HASH => Some((ByteOrder::Host, 32)),
+        _ => read(expr, false).map(|expr| (expr.order(), expr.bits())),
+    };
+    let entries = UserData::new(declared);
+    match entries.clone().number(KIND)? {
+        CONCAT => UserData::new(entries.get(DATA)?)
+            .map(|(_, part)| field(part))
+            .collect(),
+        _ => Some(vec![field(declared)?]),
+    }
+}
+
 fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
     let entries = UserData::new(bytes);
     let data = UserData::new(entries.clone().get(DATA).unwrap_or_default());
@@ -212,7 +231,13 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
             modulus: number(1)?,
             offset: number(2)?,
         }),
-        HASH => None,
+        // What jhash is made of is not noted.
+        HASH if number(0)? == 1 => known(Expr::Hash {
+            key: None,
+            modulus: number(2)?,
+            seed: number(3).filter(|_| number(4).is_some_and(|seeded| seeded != 0)),
+            offset: number(1)?,
+        }),
         RT => known(Expr::Rt(RtKey(number(0)?))),
         XFRM | XFRM_NEWER if number(2).is_some() => known(Expr::Xfrm {
             key: XfrmKey(number(0)?),
@@ -335,6 +360,37 @@ mod tests {
                 assert_eq!(read(&bytes, true), Some(payload));
             }
         }
+    }
+
+    /// nft 1.0.6 numbers `fib` and `ipsec` 26 and 27, nft 1.1.7 27 and 28.
+    #[test]
+    fn what_newer_versions_write_is_read() {
+        let entry = |kind: u32, all: &[u32]| {
+            let all: Vec<_> = (0_u8..).zip(all.iter().copied()).collect();
+            super::entry(kind, &numbers(&all))
+        };
+        let fib = Expr::Fib(FibFlags::SADDR, FibResult::ADDRTYPE);
+        for kind in [26, 27] {
+            let bytes = entry(kind, &[FibResult::ADDRTYPE.0, FibFlags::SADDR.bits()]);
+            assert_eq!(read(&bytes, true), Some(fib.clone()), "{kind}");
+        }
+        let ipsec = Expr::Xfrm {
+            key: XfrmKey::REQID,
+            number: 0,
+            direction: XfrmDirection::IN,
+        };
+        for kind in [27, 28] {
+            let bytes = entry(kind, &[XfrmKey::REQID.0, 0, 0]);
+            assert_eq!(read(&bytes, true), Some(ipsec.clone()), "{kind}");
+        }
+        let symhash = Expr::Hash {
+            key: None,
+            modulus: 100,
+            seed: None,
+            offset: 2,
+        };
+        let bytes = written(&symhash).expect("it can be written");
+        assert_eq!(read(&bytes, true), Some(symhash));
     }
 
     /// What nft 1.0.6 sends for these.

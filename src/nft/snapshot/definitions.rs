@@ -10,12 +10,13 @@ use super::part::is_meter;
 use super::read::{Lane, Reader};
 use super::within::is_anonymous;
 use super::{ElementsOf, Snapshot, SnapshotError, SnapshotSet, SnapshotTable};
-use crate::netlink::{Error, Malformed, Message};
+use crate::netlink::{Attributes, Error, Malformed, Message};
 use crate::nft::connection::{Connection, message_type};
+use crate::nft::element::span_of_list;
 use crate::nft::expr::ObjectType;
 use crate::nft::live::{Event, EventObject};
 use crate::nft::object::Written as _;
-use crate::nft::{Element, Scope, SetId, StatefulObject};
+use crate::nft::{Element, ElementRef, Scope, SetId, StatefulObject, Transaction};
 
 impl Connection {
     /// The tables and sets that there are, of one generation, without elements, chains and rules. Sets without a name of
@@ -44,8 +45,33 @@ pub(crate) enum Answered<'a> {
     Objects(ObjectType, Scope<'a>),
     /// One of them.
     Object(&'a StatefulObject<'a>),
-    /// Elements of a set, by their keys.
-    Elements(&'a SetId<'a>, &'a [Element<'a>]),
+    /// Elements of a set.
+    Elements(&'a SetId<'a>, &'a [Sought]),
+}
+
+/// What an element is looked up by.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Sought {
+    /// Its key.
+    Key(Box<Element<'static>>),
+    /// The first and the last value of a range: what is sought is the range of the set that they lie in.
+    Range(Vec<u8>, Vec<u8>),
+}
+
+/// The message that holds an element, and the element's key.
+type Found = (Vec<u8>, Vec<u8>);
+
+/// The key behind this one.
+fn behind(key: &[u8]) -> Option<Vec<u8>> {
+    let mut next = key.to_vec();
+    for byte in next.iter_mut().rev() {
+        let (sum, is_over) = byte.overflowing_add(1);
+        *byte = sum;
+        if !is_over {
+            return Some(next);
+        }
+    }
+    None
 }
 
 impl Connection {
@@ -87,16 +113,83 @@ impl Connection {
                 }
             }
             Answered::Elements(set, elements) => {
+                let mut open = None;
                 snapshot.elements = ElementsOf::all();
                 for element in *elements {
-                    match self.element_message(NFT_MSG_GETSETELEM, set, element)? {
-                        Some(message) => snapshot.take_in(&message)?,
-                        None => return Ok(None),
+                    let found = match element {
+                        Sought::Key(element) => {
+                            self.element_raw(set, element)?.map(|raw| vec![raw])
+                        }
+                        Sought::Range(from, to) => self.range_around(set, from, to, &mut open)?,
+                    };
+                    let Some(found) = found else {
+                        return Ok(None);
+                    };
+                    for (raw, _) in found {
+                        snapshot.take_in(&Message::first(&raw)?)?;
                     }
                 }
             }
         }
         Ok(Some(snapshot))
+    }
+
+    /// Looks an element up: the message that holds it, and its key.
+    fn element_raw(
+        &mut self,
+        set: &SetId<'_>,
+        element: &Element<'_>,
+    ) -> Result<Option<Found>, Error> {
+        let Some(message) = self.element_message(NFT_MSG_GETSETELEM, set, element)? else {
+            return Ok(None);
+        };
+        let raw = message.raw.to_vec();
+        let list = span_of_list(message.payload)?;
+        let element = Attributes::new(&message.payload[list]).next().transpose()?;
+        let element = element.map(|element| ElementRef::parse(element.payload));
+        let key = element.transpose()?.and_then(|element| element.key_bytes());
+        Ok(Some((raw, key.unwrap_or_default().to_vec())))
+    }
+
+    /// The elements that begin and end the range in which these values lie. `open` is where the range begins that has no end,
+    /// if there is one, once that was asked.
+    fn range_around(
+        &mut self,
+        set: &SetId<'_>,
+        from: &[u8],
+        to: &[u8],
+        open: &mut Option<Option<Vec<u8>>>,
+    ) -> Result<Option<Vec<Found>>, Error> {
+        let Some(start) = self.element_raw(set, &Element::new(from))? else {
+            return Ok(None);
+        };
+        // The kernel does not answer where it finds no end.
+        if open.is_none() {
+            let last = self.element_raw(set, &Element::new(vec![0xff; from.len()]))?;
+            *open = Some(last.map(|(_, key)| key));
+        }
+        let is_open = matches!(open, Some(Some(key)) if *key == start.1);
+        let Some(next) = behind(&start.1).filter(|_| !is_open) else {
+            return Ok(Some(vec![start]));
+        };
+        // Where one range begins at the end of another, the kernel finds the end only of what lies before it.
+        let is_longer = *from != start.1[..]
+            || (self.element_raw(set, &Element::new(&next[..]))?)
+                .is_some_and(|(_, key)| key == start.1);
+        let end = match is_longer {
+            true => self.element_raw(set, &Element::end(next))?,
+            false => {
+                let mut only = Transaction::new();
+                let end = Element::end(&next[..]);
+                match only.add_elements(set, [end]) {
+                    Ok(only) => Some((only.as_bytes().to_vec(), next)),
+                    Err(_) => None, // no set has such a name
+                }
+            }
+        };
+        Ok(end
+            .filter(|(_, end)| &end[..] > to)
+            .map(|end| vec![start, end]))
     }
 }
 

@@ -79,7 +79,7 @@ pub(super) use reconcile::scope_of;
 pub(crate) use compare::is_same_rule;
 pub use contents::Contents;
 #[cfg(feature = "text")]
-pub(crate) use definitions::Answered;
+pub(crate) use definitions::{Answered, Sought};
 #[cfg(feature = "diff")]
 pub use diff::{Change, Diff, DiffOptions, Fate, Words};
 #[cfg(feature = "backup")]

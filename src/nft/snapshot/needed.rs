@@ -2,8 +2,10 @@
 //! rules, with their tables. What else there is, however much, is not read.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::mem;
 
 use bstr::BString;
+use chainwright_sys::nf_tables::{NFT_MSG_GETSETELEM, NFTA_LIST_ELEM, NFTA_SET_ELEM_LIST_ELEMENTS};
 
 use super::index::set_at;
 use super::read::{Lane, Reader};
@@ -11,13 +13,16 @@ use super::{ElementsOf, Snapshot, SnapshotError};
 use crate::netlink::Error;
 use crate::nft::connection::Connection;
 use crate::nft::watch::MemberKey;
-use crate::nft::{Scope, SetFlags};
+use crate::nft::{Element, Scope, SetFlags, SetId};
 
 /// What is needed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Needed {
     /// Sets that must be known; of those with `true` also the elements, where these are ranges.
     pub(crate) sets: BTreeMap<MemberKey, bool>,
+    /// Sets that are declared: where one is there and has a range that reaches the last key of this length in bytes, its
+    /// elements must be known. The kernel does not see what overlaps such a range.
+    pub(crate) open_ranges: Vec<(MemberKey, usize)>,
     /// Chains that must be known; of those with `true` also the rules.
     pub(crate) chains: BTreeMap<MemberKey, bool>,
 }
@@ -29,6 +34,31 @@ impl Needed {
 }
 
 impl Connection {
+    /// Looks for ranges that reach the last key, and needs the elements of sets that have one.
+    pub(crate) fn look_for_open_ranges(&mut self, needed: &mut Needed) -> Result<(), Error> {
+        for ((family, table, name), length) in mem::take(&mut needed.open_ranges) {
+            let set = SetId::new(family, table.as_slice(), name.as_slice());
+            let last = Element::new(vec![0xff; length]);
+            let request = "look an element up";
+            let found = self.look_once(request, NFT_MSG_GETSETELEM, family, |writer| {
+                set.write(writer);
+                writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |writer| {
+                    writer.nested(NFTA_LIST_ELEM, |writer| last.write_named(writer));
+                });
+            });
+            match found {
+                Ok(None) => {}
+                Ok(Some(_)) | Err(Error::Lost(_)) => {
+                    needed.sets.insert((family, table, name), true);
+                }
+                // A set of another kind is there: the kernel refuses what the text makes of it.
+                Err(Error::Refused { .. }) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+
     /// Reads what is needed, of one generation. It says nothing of what is not needed, and is to be planned with, not to be
     /// written back.
     ///

@@ -20,6 +20,8 @@ impl Transaction {
     ///
     /// Ranges of [`Element::interval`] may come in any order. Nothing is allocated for an element.
     ///
+    /// The kernel does not see that a range overlaps an [`Element::open_interval`]: [`Ranges`](crate::nft::Ranges) does.
+    ///
     /// ```
     /// use chainwright::nft::{DataType, Element, Family, Set, Table, Transaction};
     ///
@@ -69,6 +71,9 @@ impl Transaction {
     /// Deletes elements, which must be there, by their keys: as many messages as it takes. A range is
     /// deleted by the elements that it was added by. No elements are no operation.
     ///
+    /// For an [`Element::open_interval`] the kernel deletes the first element of any range that begins there:
+    /// [`Ranges::missing`](crate::nft::Ranges::missing) tells whether the range is in the set.
+    ///
     /// # Errors
     /// As [`add_elements`](Self::add_elements).
     #[inline]
@@ -86,7 +91,8 @@ impl Transaction {
     }
 
     /// Deletes those of these elements that are there (Linux 6.3; before, the commit fails with
-    /// `EINVAL`): as [`delete_elements`](Self::delete_elements).
+    /// `EINVAL`): as [`delete_elements`](Self::delete_elements). Of a range that is not in the set, but begins or ends where
+    /// another one does, the kernel deletes that element alone: ask [`Ranges::missing`](crate::nft::Ranges::missing) before.
     ///
     /// # Errors
     /// As [`add_elements`](Self::add_elements).

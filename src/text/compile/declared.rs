@@ -29,7 +29,6 @@ impl Compiler<'_> {
                 let set = set.set();
                 if let Some(mut shape) = shape_of(&set) {
                     shape.is_filled = there.elements().next().is_some();
-                    self.learn_ranges(&there, &shape);
                     self.shapes
                         .insert(view.family(), view.name(), set.name(), shape);
                 }
@@ -86,16 +85,16 @@ impl Compiler<'_> {
             Verb::Add | Verb::Create => {}
             Verb::Flush => {
                 self.shapes.fill(family, &table, &name, false);
-                self.forget_ranges(&set.set_id());
+                self.contents.empty(family, Some(&table), Some(&name));
                 let flushed = self.tx.flush_set(&set.set_id()).map(|_| ());
                 return self.fitted(flushed);
             }
             _ => {
-                self.forget_ranges_of(
-                    family,
-                    Some(&table),
-                    set.name.as_deref().map(|name| &**name),
-                );
+                match &set.name {
+                    Some(name) => self.forget_contents(family, Some(&table), Some(name)),
+                    // What is named by its handle may be any.
+                    None => self.deleted.push((family, Some(table.to_vec()), None)),
+                }
                 return self.object(verb, &set);
             }
         }
@@ -181,6 +180,9 @@ impl Compiler<'_> {
                 set = set.with_flags(SetFlags::EXPR);
             }
         }
+        if verb == Verb::Create {
+            self.contents.empty(family, Some(&table), Some(&name));
+        }
         self.declared += 1;
         let id = self.declared;
         set.id = Some(id);
@@ -196,6 +198,7 @@ impl Compiler<'_> {
             merges: declared.auto_merge,
             id: Some(id),
             is_filled: false,
+            is_unclear: false,
         };
         let has_size = set.description.as_ref().is_some_and(|d| d.size.is_some());
         if flags.contains(SetFlags::CONSTANT) && !has_size {
@@ -246,6 +249,10 @@ impl Compiler<'_> {
         elements: &'e ElementList,
         verb: Verb,
     ) -> Result<impl Iterator<Item = Result<Bytes<'static>, Fault>> + 'e, Fault> {
+        if shape.is_unclear {
+            let message = "the set does not note the order of the bytes of its fields";
+            return Err(Fault::new(self.place, message));
+        }
         let data = shape.data.as_ref().filter(|_| !is_deletion(verb));
         let (keys, elements) = of_verb(shape, elements, verb);
         let ranges = shape.ranges(verb);
@@ -270,12 +277,12 @@ impl Compiler<'_> {
 }
 
 /// What is taken away is named by its keys alone.
-const fn is_deletion(verb: Verb) -> bool {
+pub(super) const fn is_deletion(verb: Verb) -> bool {
     matches!(verb, Verb::Delete | Verb::Destroy)
 }
 
 /// The fields of a set's keys, and elements as the verb means them.
-fn of_verb<'e>(
+pub(super) fn of_verb<'e>(
     shape: &Shape,
     elements: &'e ElementList,
     verb: Verb,
@@ -349,8 +356,10 @@ fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
         .iter()
         .flat_map(|fields| fields.lengths())
         .collect();
-    let order = UserDataOrder::of(set, userdata::SET_KEY_BYTE_ORDER);
-    let keys = wants_of(key_type, set.key_length()?, &lengths, order);
+    let noted = Noted::of(set, userdata::SET_KEY_BYTE_ORDER, userdata::SET_KEY_TYPEOF);
+    let (keys, mut is_unclear) = wants_of(key_type, set.key_length()?, &lengths, &noted);
+    // Ranges are kept in the order in which bytes compare.
+    is_unclear &= !is_interval;
     let data = if flags.contains(SetFlags::OBJECT) {
         Some(Data::Object(set.object_type()?))
     } else if !flags.contains(SetFlags::MAP) {
@@ -366,9 +375,15 @@ fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
         if is_interval {
             length /= 2;
         }
-        let order = UserDataOrder::of(set, userdata::SET_DATA_BYTE_ORDER);
+        let noted = Noted::of(
+            set,
+            userdata::SET_DATA_BYTE_ORDER,
+            userdata::SET_DATA_TYPEOF,
+        );
+        let (fields, data_is_unclear) = wants_of(set.data_type()?, length, &[], &noted);
+        is_unclear |= data_is_unclear;
         Some(Data::Values {
-            fields: wants_of(set.data_type()?, length, &[], order),
+            fields,
             is_interval,
         })
     };
@@ -386,41 +401,60 @@ fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
             .is_some_and(|number| number != 0),
         id: None,
         is_filled: false,
+        is_unclear,
     })
 }
 
-/// The order of bytes that a set's user data says, for numbers whose type does not.
-struct UserDataOrder(ByteOrder);
+/// What a set's user data notes of numbers, whose type does not tell the order of their bytes.
+struct Noted {
+    /// The order of a single value.
+    order: ByteOrder,
+    /// The order and the length in bits of each field.
+    fields: Vec<(ByteOrder, u32)>,
+}
 
-impl UserDataOrder {
-    fn of(set: &SetRef<'_>, entry: u8) -> Self {
+impl Noted {
+    fn of(set: &SetRef<'_>, order: u8, declared: u8) -> Self {
         let noted = set
             .userdata()
-            .and_then(|data| UserData::new(data).number(entry));
-        Self(match noted {
-            Some(BIG_ENDIAN) => ByteOrder::Network,
-            _ => ByteOrder::Host,
-        })
+            .and_then(|data| UserData::new(data).number(order));
+        Self {
+            order: match noted {
+                Some(BIG_ENDIAN) => ByteOrder::Network,
+                _ => ByteOrder::Host,
+            },
+            fields: typeof_::fields(set, declared).unwrap_or_default(),
+        }
     }
 }
 
-fn wants_of(
-    data_type: DataType,
-    whole: u32,
-    lengths: &[u32],
-    UserDataOrder(order): UserDataOrder,
-) -> Vec<Want> {
+/// What the fields of keys or data are, and whether the order of the bytes of one of them is not known.
+fn wants_of(data_type: DataType, whole: u32, lengths: &[u32], noted: &Noted) -> (Vec<Want>, bool) {
     let fields = fields_of(data_type);
+    let mut is_unclear = false;
     let is_single = fields.len() == 1;
+    let length = |bits: u32| match is_single {
+        true => bits.div_ceil(8),
+        false => bits.div_ceil(32) * 4,
+    };
+    // User data may be too small for all fields.
+    let of_fields = &noted.fields[..];
+    let is_whole = of_fields.len() == fields.len()
+        && of_fields.iter().map(|(_, bits)| length(*bits)).sum::<u32>() == whole;
+    let of_fields = if is_whole { of_fields } else { &[] };
     let known: u32 = fields
         .iter()
         .map(|field| Want::of(*field).bits.div_ceil(32) * 4)
         .sum();
-    fields
+    let wants = fields
         .iter()
         .enumerate()
         .map(|(index, field)| {
-            let want = Want::of(*field);
+            let mut want = Want::of(*field);
+            let noted_field = of_fields.get(index);
+            if let Some((_, bits)) = noted_field {
+                want.bits = *bits;
+            }
             let bits = match (lengths.get(index), want.bits) {
                 (Some(length), _) => length * 8,
                 _ if is_single => whole * 8,
@@ -429,7 +463,13 @@ fn wants_of(
                 (None, bits) => bits,
             };
             let order = match *field {
-                DataType::INTEGER | DataType::VALUE | types::RAW => order,
+                DataType::INTEGER | DataType::VALUE | types::RAW => match noted_field {
+                    Some((order, _)) => *order,
+                    None => {
+                        is_unclear |= !is_single && bits > 8;
+                        noted.order
+                    }
+                },
                 _ => want.order,
             };
             Want {
@@ -442,5 +482,6 @@ fn wants_of(
                 ..want
             }
         })
-        .collect()
+        .collect();
+    (wants, is_unclear)
 }

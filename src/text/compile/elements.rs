@@ -5,10 +5,9 @@ use std::borrow::Cow;
 use super::Compiler;
 use super::constant::{Want, place_of};
 use super::load::Loaded;
-use super::merge::There;
 use super::sets::Data;
 use crate::nft::expr::{Expressions, NestedExpression};
-use crate::nft::{Element as Bytes, Milliseconds, concatenation, userdata};
+use crate::nft::{Element as Bytes, Milliseconds, Ranges as There, concatenation, userdata};
 use crate::text::parse::Fault;
 use crate::text::stateful;
 use crate::text::syntax::{Element, Expr, Place, Statement, Value};
@@ -100,6 +99,17 @@ impl Intervals<'_> {
     /// Their first and last values.
     pub(super) fn ends(&self) -> impl Iterator<Item = (u128, u128)> {
         self.ranges.iter().map(|range| (range.from, range.to))
+    }
+
+    /// The place of the first one of which this is true.
+    pub(super) fn find(&self, mut is_it: impl FnMut(u128, u128) -> bool) -> Option<Place> {
+        let found = self.ranges.iter().find(|range| is_it(range.from, range.to));
+        found.map(|range| range.place)
+    }
+
+    /// Keeps those of which this is true.
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(u128, u128) -> bool) {
+        self.ranges.retain(|range| is_kept(range.from, range.to));
     }
 
     /// Whether the lowest value is not in the set, and this is said.

@@ -366,6 +366,17 @@ impl Body<'_, '_> {
         }
     }
 
+    /// Makes a mark of a number: it has the length and the order of bytes that marks have. As in nft 1.0.6, a number of 4
+    /// bytes without a type of its own stays as it is in the packet.
+    pub(super) fn turn_to_mark(&mut self, loaded: &mut Loaded, word: u32) {
+        self.wide = Some(32);
+        self.widen(loaded, word);
+        self.wide = None;
+        if !is_untyped(loaded.want.data_type) {
+            self.turn_to_host(loaded, word);
+        }
+    }
+
     /// Puts a constant, or what is loaded, or what a map has, into a register, as these values one behind the other.
     pub(super) fn put(&mut self, expr: &Expr, wants: &[Want], word: u32) -> Result<u32, Fault> {
         let length = |wants: &[Want]| wants.iter().map(|want| want.bits.div_ceil(32)).sum();
@@ -395,17 +406,13 @@ impl Body<'_, '_> {
                 self.bring_down(&mut loaded, word)?;
                 self.widen(&mut loaded, word);
                 self.wide = None;
-                let is_number = |data_type| {
-                    matches!(data_type, DataType::INTEGER | DataType::VALUE | types::RAW)
-                };
                 let (given, wanted) = (loaded.want.data_type, want.data_type);
+                let is_as_long = loaded.length == want.length();
+                let is_field = matches!(expr, Expr::Payload(_) | Expr::Option(_));
                 let fits = match is_mark {
-                    true => {
-                        loaded.length == want.length()
-                            && !types::is_bitmask(given)
-                            && !types::is_string(given)
-                    }
-                    false => given == wanted || is_number(given) || is_number(wanted),
+                    true => is_as_long && !types::is_bitmask(given) && !types::is_string(given),
+                    false if is_as_long => given == wanted || is_untyped(given),
+                    false => given == wanted && !is_field,
                 };
                 if !fits {
                     let name = |data_type| info(data_type).map_or("a number", |info| info.name);
@@ -415,10 +422,7 @@ impl Body<'_, '_> {
                 }
                 match want.order {
                     ByteOrder::Network => self.turn_to_network(&mut loaded, word),
-                    // As nft 1.0.6 has it: numbers of no type of their own stay as they are in the packet.
-                    ByteOrder::Host if is_mark && !is_number(given) => {
-                        self.turn_to_host(&mut loaded, word);
-                    }
+                    ByteOrder::Host if is_mark => self.turn_to_mark(&mut loaded, word),
                     ByteOrder::Host => {}
                 }
                 Ok(loaded.words())
@@ -428,6 +432,11 @@ impl Body<'_, '_> {
                 .fault(expr, format!("{} values are expected", wants.len()))),
         }
     }
+}
+
+/// Whether values of a type are numbers of nothing in particular.
+const fn is_untyped(data_type: DataType) -> bool {
+    matches!(data_type, DataType::INTEGER | DataType::VALUE | types::RAW)
 }
 
 /// Whether an expression is known without a packet.

@@ -1,84 +1,42 @@
-//! Sets that join their ranges: those that overlap or touch become one, also where one of them is there already.
+//! Sets of ranges: what is known of the ranges that are there, so that none overlaps another; and sets that join their
+//! ranges: those that overlap or touch become one, also where one of them is there already.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{HashMap, HashSet};
 use std::mem;
 
 use super::Compiler;
+use super::declared::{is_deletion, of_verb};
 use super::elements::{Intervals, Ranges};
 use super::load::Loaded;
 use super::sets::Shape;
-use crate::nft::{Element as Bytes, Family, SetId, SnapshotSet};
-use crate::text::parse::{Command, ElementList, Fault, Object, Verb};
+use crate::nft::{Element as Bytes, Family, Ranges as There, SetId};
+use crate::text::parse::{Command, ElementList, Elements, Fault, Object, Verb};
+use crate::text::syntax::Value;
 
 /// A set, by its family, table and name.
-type Named = (Family, Vec<u8>, Vec<u8>);
+pub(in crate::text) type Named = (Family, Vec<u8>, Vec<u8>);
 
-/// The ranges of a set, by their first values; the last ones are in them.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct There(BTreeMap<u128, u128>);
+/// A family, a table or a set of which nothing is left: the names that are missing stand for any.
+type Emptied = (Family, Option<Vec<u8>>, Option<Vec<u8>>);
 
-impl There {
-    /// Those of a set that is there.
-    fn of(set: &SnapshotSet<'_>) -> Self {
-        let number = |bytes: &[u8]| {
-            bytes
-                .iter()
-                .fold(0, |number, byte| number << 8 | u128::from(*byte))
-        };
-        let mut bounds: Vec<_> = (set.elements())
-            .filter_map(|element| Some((element.key_bytes()?, !element.is_interval_end())))
-            .collect();
-        // An end before a start at the same value.
-        bounds.sort_unstable();
-        let mut all = BTreeMap::new();
-        let mut bounds = bounds.into_iter().peekable();
-        while let Some((from, is_start)) = bounds.next() {
-            if is_start {
-                let behind = bounds.peek().map(|(behind, _)| number(behind));
-                let highest = number(&vec![0xff; from.len()]);
-                all.insert(
-                    number(from),
-                    behind.map_or(highest, |behind| behind.saturating_sub(1)),
-                );
-            }
-        }
-        Self(all)
-    }
-
-    /// Those that overlap one of these, or touch it or one another behind it.
-    pub(super) fn near(&self, ranges: impl Iterator<Item = (u128, u128)>) -> BTreeMap<u128, u128> {
-        let mut ranges: Vec<_> = ranges.collect();
-        ranges.sort_unstable();
-        // Joined with one another, so that what is there is looked at for few of them.
-        ranges.dedup_by(|(from, to), (_, end)| {
-            let touches = end.saturating_add(1) >= *from;
-            if touches {
-                *end = (*end).max(*to);
-            }
-            touches
-        });
-        let mut all = BTreeMap::new();
-        for (from, mut to) in ranges {
-            let before = self.0.range(..from).next_back();
-            let touching = before.filter(|(_, end)| end.saturating_add(1) >= from);
-            if let Some((start, end)) = touching {
-                to = to.max(*end);
-                all.insert(*start, *end);
-            }
-            for (start, end) in self.0.range(from..) {
-                if *start > to.saturating_add(1) {
-                    break;
-                }
-                to = to.max(*end);
-                all.insert(*start, *end);
-            }
-        }
-        all
-    }
+/// What is known of the ranges of sets at a place of the text.
+#[derive(Default)]
+pub(super) struct Contents {
+    /// The ranges of sets of which they are known, or of which the text itself adds some.
+    sets: HashMap<Named, Content>,
+    /// What has nothing in it any more, or not yet: all sets of a family, of a table, one set.
+    emptied: HashSet<Emptied>,
+    /// The set whose elements must be known, and are not.
+    pub(super) lacks: Option<Named>,
 }
 
-/// Those of such sets.
-pub(super) type Joined = HashMap<Named, There>;
+/// The ranges of a set.
+#[derive(Debug, Clone, Default)]
+struct Content {
+    ranges: There,
+    /// Whether these are all that the set has: if not, they are those that the text adds.
+    is_whole: bool,
+}
 
 /// The commands that add elements to the same set. Ranges of one transaction cannot be taken away again in it, so that those
 /// which several commands add are joined where the first of them does.
@@ -90,12 +48,18 @@ pub(super) struct Ahead {
     ends: Vec<usize>,
     /// What came with others.
     taken: HashSet<usize>,
+    /// How many commands are about elements of a set.
+    counts: HashMap<Named, usize>,
 }
 
 impl Ahead {
     fn look(&mut self, commands: &[&Command]) {
         let mut added: HashMap<_, Vec<usize>> = HashMap::new();
         for (index, command) in commands.iter().enumerate() {
+            if let Object::Elements(of) = &command.object {
+                let name = (of.family, of.table.to_vec(), of.set.to_vec());
+                *self.counts.entry(name).or_default() += 1;
+            }
             match (command.verb, &command.object) {
                 (Verb::Add, Object::Elements(of)) => {
                     let name = (of.family, of.table.to_vec(), of.set.to_vec());
@@ -106,6 +70,14 @@ impl Ahead {
             }
         }
         self.added = Some(added);
+    }
+
+    /// Whether several commands are about elements of this set.
+    fn are_several(&mut self, commands: &[&Command], set: &Named) -> bool {
+        if self.added.is_none() {
+            self.look(commands);
+        }
+        self.counts.get(set).is_some_and(|count| *count > 1)
     }
 
     /// The elements of the command that stands here, with those that come with it; none if they came with others.
@@ -161,22 +133,9 @@ impl Shape {
 }
 
 impl Compiler<'_> {
-    /// Takes in the ranges of a set that is there.
-    pub(super) fn learn_ranges(&mut self, set: &SnapshotSet<'_>, shape: &Shape) {
-        if shape.joined().is_some() {
-            let id = set.set().set_id();
-            self.joined.insert(name_of(&id), There::of(set));
-        }
-    }
-
-    /// Forgets the ranges of a set, which has none any more.
-    pub(super) fn forget_ranges(&mut self, id: &SetId<'_>) {
-        self.joined.remove(&name_of(id));
-    }
-
-    /// Forgets those of the sets that go: of this name, or of all of a table, or of a family. What is named by its handle
-    /// may be any.
-    pub(super) fn forget_ranges_of(
+    /// Notes that a set goes, or has no elements any more, or that all of a table or of a family go. What is named by its
+    /// handle may be any.
+    pub(super) fn forget_contents(
         &mut self,
         family: Family,
         table: Option<&[u8]>,
@@ -184,32 +143,127 @@ impl Compiler<'_> {
     ) {
         let owned = |name: Option<&[u8]>| name.map(<[u8]>::to_vec);
         self.deleted.push((family, owned(table), owned(set)));
+        self.contents.empty(family, table, set);
+    }
+}
+
+impl Contents {
+    /// Notes that a set has no elements any more, or that all of a table or of a family have none.
+    pub(super) fn empty(&mut self, family: Family, table: Option<&[u8]>, set: Option<&[u8]>) {
         let is_it = |wanted: Option<&[u8]>, name: &[u8]| wanted.is_none_or(|wanted| wanted == name);
-        self.joined.retain(|(of, of_table, of_set), _| {
+        self.sets.retain(|(of, of_table, of_set), _| {
             let goes = (family == Family::UNSPEC || *of == family)
                 && is_it(table, of_table)
                 && is_it(set, of_set);
             !goes
         });
+        let owned = |name: Option<&[u8]>| name.map(<[u8]>::to_vec);
+        self.emptied.insert((family, owned(table), owned(set)));
     }
 
-    /// Notes that ranges are deleted.
-    pub(super) fn forget_elements(
+    fn is_emptied(&self, (family, table, set): &Named) -> bool {
+        let all = (None, None);
+        let of_table = (Some(table.clone()), None);
+        let this = (Some(table.clone()), Some(set.clone()));
+        let is_emptied = |of, (table, set)| self.emptied.contains(&(of, table, set));
+        is_emptied(Family::UNSPEC, all.clone())
+            || [all, of_table, this]
+                .into_iter()
+                .any(|names| is_emptied(*family, names))
+    }
+}
+
+impl Compiler<'_> {
+    /// What is known of the ranges of a set.
+    fn content(&mut self, name: &Named, highest: u128) -> Content {
+        if let Some(known) = self.contents.sets.remove(name) {
+            return known;
+        }
+        let (family, table, set) = name;
+        let is_read = self.read.is_none_or(|needed| {
+            let key = (*family, table.as_slice().into(), set.as_slice().into());
+            needed.sets.get(&key) == Some(&true)
+        });
+        if self.contents.is_emptied(name) {
+            return Content {
+                is_whole: true,
+                ..Content::default()
+            };
+        }
+        let found = (self.now).and_then(|now| now.table(*family, table)?.set(set));
+        let ranges = found
+            .filter(|_| is_read)
+            .map(|set| There::of_listed(set.elements()));
+        Content {
+            ranges: ranges.unwrap_or_default().up_to(highest),
+            is_whole: is_read,
+        }
+    }
+
+    /// That the elements of a set must be known.
+    fn lacking(&mut self, name: &Named) -> Fault {
+        self.contents.lacks = Some(name.clone());
+        Fault::new(self.place, "the elements of the set are not known")
+    }
+
+    /// Adds ranges to a set that does not join them, or takes ranges away.
+    pub(super) fn ranged(
         &mut self,
+        verb: Verb,
         shape: &Shape,
-        id: &SetId<'_>,
-        elements: &ElementList,
+        id: &SetId<'static>,
+        elements: &Elements,
+        commands: &[&Command],
     ) -> Result<(), Fault> {
-        let (Some(key), Some(mut there)) = (shape.joined(), self.joined.remove(&name_of(id)))
-        else {
+        let name = name_of(id);
+        let data = shape.data.as_ref().filter(|_| !is_deletion(verb));
+        let (keys, each) = of_verb(shape, &elements.elements, verb);
+        let [key] = keys[..] else {
             return Ok(());
         };
-        let deleted = self.intervals(&key, elements.iter(), false, shape.ranges(Verb::Delete))?;
-        for (from, _) in deleted.ends() {
-            there.0.remove(&from);
+        let highest = Value::ones(key.want.bits);
+        let mut intervals = self.intervals(&key, each, data.is_some(), shape.ranges(verb))?;
+        let are_several = self.ahead.are_several(commands, &name);
+        let reaches_end = intervals.ends().any(|(_, to)| to >= highest);
+        // What is deleted and has an end is looked for by the kernel itself.
+        let must_know = reaches_end || verb == Verb::Destroy;
+        if must_know || are_several || !is_deletion(verb) {
+            let mut content = self.content(&name, highest);
+            if must_know && !content.is_whole {
+                return Err(self.lacking(&name));
+            }
+            let there = &mut content.ranges;
+            let wrong = match verb {
+                Verb::Delete => intervals.find(|from, to| must_know && !there.has(from, to)),
+                Verb::Destroy => {
+                    intervals.retain(|from, to| there.has(from, to) || there.overlaps(from, to));
+                    intervals.find(|from, to| !there.has(from, to))
+                }
+                _ => intervals.find(|from, to| there.overlaps(from, to)),
+            };
+            if let Some(place) = wrong {
+                return Err(Fault::new(
+                    place,
+                    match is_deletion(verb) {
+                        true => "element does not exist: the set has no such range",
+                        false => "interval overlaps with an existing one",
+                    },
+                ));
+            }
+            if are_several {
+                match is_deletion(verb) {
+                    true => intervals.ends().for_each(|(from, _)| there.remove(from)),
+                    false => there.extend(intervals.ends()),
+                }
+                self.contents.sets.insert(name, content);
+            }
         }
-        self.joined.insert(name_of(id), there);
-        Ok(())
+        let mut tx = mem::take(&mut self.tx);
+        let fields = data.map_or_else(Vec::new, super::sets::Data::fields);
+        let each = self.of_intervals(key, intervals, data, fields);
+        let done = self.write_elements(&mut tx, verb, id, each);
+        self.tx = tx;
+        done
     }
 
     /// Adds elements to a set that joins its ranges, and takes those away that become part of others.
@@ -224,7 +278,9 @@ impl Compiler<'_> {
             return Ok(());
         };
         let elements = elements.iter().flat_map(|list| list.iter());
-        let mut there = self.joined.remove(&name_of(id)).unwrap_or_default();
+        let name = name_of(id);
+        let content = self.content(&name, Value::ones(key.want.bits));
+        let mut there = content.ranges;
         let kept = Ranges {
             there: Some(&there),
             ..shape.ranges(verb)
@@ -243,10 +299,14 @@ impl Compiler<'_> {
             });
         self.tx = tx;
         for (from, _) in &replaced {
-            there.0.remove(from);
+            there.remove(*from);
         }
-        there.0.extend(added);
-        self.joined.insert(name_of(id), there);
+        there.extend(added);
+        let content = Content {
+            ranges: there,
+            ..content
+        };
+        self.contents.sets.insert(name, content);
         done
     }
 

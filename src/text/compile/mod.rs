@@ -32,7 +32,7 @@ use crate::netlink::Unfit;
 use crate::nft::Object as KernelObject;
 use crate::nft::{
     Chain, ChainFlags, DataType, Device, Element, Family, Flowtable, FlowtableHook, Hook, Name,
-    Rule as KernelRule, SetId, Snapshot, Table, Transaction, userdata,
+    Needed, Rule as KernelRule, SetId, Snapshot, Sought, Table, Transaction, userdata,
 };
 use crate::text::parse::{Command, Elements, Fault, Object, Position, Rule, Verb, names_devices};
 use crate::text::script::updated_sets;
@@ -49,6 +49,14 @@ pub(super) fn not_a_change(place: Place) -> Fault {
     Fault::new(place, message)
 }
 
+/// What is made of commands.
+pub(super) enum Compiled {
+    /// The transaction, and the place of the command that each of its operations comes from.
+    Done(Transaction, Vec<Place>),
+    /// Nothing yet: the elements of this set must be known.
+    Lacks(merge::Named),
+}
+
 /// Makes a transaction of commands.
 pub(super) struct Compiler<'c> {
     names: Arc<Names>,
@@ -56,11 +64,13 @@ pub(super) struct Compiler<'c> {
     /// What is there already, as far as the commands need it.
     now: Option<&'c Snapshot>,
     shapes: Shapes,
-    joined: merge::Joined,
     /// The sets that rules of the text change.
     updated: HashSet<(Family, BString, BString)>,
     /// What the text has deleted: all, or what is of a family, a table, a name.
     deleted: Vec<(Family, Option<Vec<u8>>, Option<Vec<u8>>)>,
+    /// What was read of what is there; `None` if that is all.
+    read: Option<&'c Needed>,
+    contents: merge::Contents,
     ahead: merge::Ahead,
     order: Order,
     tx: Transaction,
@@ -83,16 +93,22 @@ fn alone(hook: &mut Hook<'static>) {
 }
 
 impl<'c> Compiler<'c> {
-    /// One that knows what is there already: sets that the commands name, chains and rules that they change.
-    pub(super) fn new(now: Option<&'c Snapshot>, time_zone: Zone) -> Self {
+    /// One that knows what is there already: sets that the commands name, chains and rules that they change. `read`: what of
+    /// that was read, if not all.
+    pub(super) fn new(
+        now: Option<&'c Snapshot>,
+        read: Option<&'c Needed>,
+        time_zone: Zone,
+    ) -> Self {
         let mut this = Self {
             names: Names::system(),
             time_zone,
             now,
             shapes: Shapes::default(),
-            joined: merge::Joined::default(),
             updated: HashSet::new(),
             deleted: Vec::new(),
+            read,
+            contents: merge::Contents::default(),
             ahead: merge::Ahead::default(),
             order: Order::default(),
             tx: Transaction::as_nft(),
@@ -112,10 +128,7 @@ impl<'c> Compiler<'c> {
     }
 
     /// The transaction that these commands are, and the place of the command that each of its operations comes from.
-    pub(super) fn compile(
-        mut self,
-        commands: &[&Command],
-    ) -> Result<(Transaction, Vec<Place>), Fault> {
+    pub(super) fn compile(mut self, commands: &[&Command]) -> Result<Compiled, Fault> {
         let mut places = Vec::with_capacity(commands.len());
         // Sets that the commands declare are numbered before all others.
         let is_declared = |command: &&Command| {
@@ -130,10 +143,15 @@ impl<'c> Compiler<'c> {
             .collect();
         for (index, command) in commands.iter().enumerate() {
             self.place = command.place;
-            self.command(commands, index)?;
+            if let Err(fault) = self.command(commands, index) {
+                return match self.contents.lacks {
+                    Some(set) => Ok(Compiled::Lacks(set)),
+                    None => Err(fault),
+                };
+            }
             places.resize(self.tx.len(), command.place);
         }
-        Ok((self.tx, places))
+        Ok(Compiled::Done(self.tx, places))
     }
 
     /// The elements that are looked up.
@@ -141,13 +159,26 @@ impl<'c> Compiler<'c> {
         mut self,
         elements: &Elements,
         place: Place,
-    ) -> Result<Vec<Element<'static>>, Fault> {
+    ) -> Result<Vec<Sought>, Fault> {
         self.place = place;
         let name = String::from_utf8_lossy(&elements.set).into_owned();
         let known = self.set(elements.family, &elements.table, &name, false)?;
-        // They are named by their keys alone, as those that are deleted.
-        let each = self.elements_of(&known, &elements.elements, Verb::Delete)?;
-        each.collect()
+        if !known.is_interval || known.keys.len() > 1 {
+            // They are named by their keys alone, as those that are deleted.
+            let each = self.elements_of(&known, &elements.elements, Verb::Delete)?;
+            return each
+                .map(|element| Ok(Sought::Key(Box::new(element?))))
+                .collect();
+        }
+        let (keys, each) = declared::of_verb(&known, &elements.elements, Verb::Delete);
+        let sought = each.map(|element| {
+            let Some(key) = &element.key else {
+                return Ok(Sought::Key(Box::new(Element::catch_all())));
+            };
+            let (from, to) = self.key_of(key, &keys)?;
+            Ok(Sought::Range(from, to))
+        });
+        sought.collect()
     }
 
     /// Of what type the value of an expression is, and how many bits it has.
@@ -188,11 +219,9 @@ impl<'c> Compiler<'c> {
                 self.object(verb, &Table { flags, ..table })
             }
             Object::Table(table) => {
-                self.forget_ranges_of(
-                    table.family,
-                    table.name.as_deref().map(|name| &**name),
-                    None,
-                );
+                if let Some(name) = &table.name {
+                    self.forget_contents(table.family, Some(name), None);
+                }
                 self.object(verb, table)
             }
             Object::Chain(chain) if verb == Verb::Flush => {
@@ -270,7 +299,7 @@ impl<'c> Compiler<'c> {
             }
             Object::Stateful(object) => self.object(verb, object),
             Object::Ruleset(family) if verb == Verb::Flush => {
-                self.forget_ranges_of(*family, None, None);
+                self.forget_contents(*family, None, None);
                 let flushed = self.tx.flush_ruleset(*family).map(|_| ());
                 self.fitted(flushed)
             }
@@ -423,7 +452,9 @@ impl<'c> Compiler<'c> {
             self.shapes.fill(family, table, &elements.set, is_made);
         }
         if verb == Verb::Flush {
-            self.forget_ranges(&id);
+            let (family, table) = (elements.family, &elements.table);
+            self.contents
+                .empty(family, Some(table), Some(&elements.set));
             let flushed = self.tx.flush_set(&id).map(|_| ());
             return self.fitted(flushed);
         }
@@ -431,8 +462,8 @@ impl<'c> Compiler<'c> {
             let together = self.ahead.together(commands, index);
             return self.join_elements(verb, &known, &id, &together);
         }
-        if !is_made {
-            self.forget_elements(&known, &id, &elements.elements)?;
+        if known.is_interval && known.keys.len() == 1 {
+            return self.ranged(verb, &known, &id, elements, commands);
         }
         let mut tx = std::mem::take(&mut self.tx);
         let each = self.elements_of(&known, &elements.elements, verb);

@@ -30,6 +30,8 @@ pub(in crate::text) struct Shape {
     pub(in crate::text) id: Option<u32>,
     /// Whether it has elements before those that come: then the lowest value is a range's, or known not to be in it.
     pub(in crate::text) is_filled: bool,
+    /// Whether it has several fields and is not known in which order the bytes of one of them are.
+    pub(in crate::text) is_unclear: bool,
 }
 
 /// What a map has for a key.

@@ -447,15 +447,28 @@ impl Body<'_, '_> {
         let mut word = 0;
         let mut version = self.family;
         if let Some(to) = to {
-            version = match family.and_then(family_of) {
-                Some(family) => family,
-                None => self.family_of_address(to),
+            let known = match self.family {
+                Family::IP | Family::IP6 => Some(self.family),
+                _ => self.protocols.version(),
+            };
+            version = match (family.and_then(family_of), known) {
+                (Some(family), Some(known)) if family != known => {
+                    let message = format!("a packet of {known} gets no address of {family}");
+                    return Err(self.error(message));
+                }
+                (Some(family), _) => family,
+                (None, None) if matches!(to, Expr::Map(..)) => {
+                    let message = "which version of IP the map's addresses are of is not said";
+                    let hint = "say it: `ip to` or `ip6 to`";
+                    return Err(self.error(message).with_hint(hint));
+                }
+                (None, _) => self.family_of_address(to),
             };
             let want = address(version);
             nat.addr_min = Some(register(word));
             match to {
                 Expr::Map(key, map) => {
-                    let (fields, is_interval) = self.nat_data(map, want)?;
+                    let (fields, is_interval) = self.nat_data(map, want, ports.is_some())?;
                     self.map(key, map, &fields, word)?;
                     let behind = want.bits / 32;
                     if fields.len() > 1 {
@@ -517,18 +530,23 @@ impl Body<'_, '_> {
     }
 
     /// What a map for a translation has: addresses, with or without ports; and whether those are ranges.
-    fn nat_data(&self, map: &Expr, address: Want) -> Result<(Vec<Want>, bool), Fault> {
+    fn nat_data(
+        &self,
+        map: &Expr,
+        address: Want,
+        has_port: bool,
+    ) -> Result<(Vec<Want>, bool), Fault> {
         match map {
-            Expr::Reference(name) => {
-                let shape = self.compiler.set(self.family, &self.table, name, true)?;
-                match shape.data {
-                    Some(Data::Values {
-                        fields,
-                        is_interval,
-                    }) => Ok((fields, is_interval)),
-                    _ => Err(self.error(format!("`{name}` does not map to addresses"))),
-                }
-            }
+            Expr::Reference(name) => match self.data_of(name)? {
+                Data::Values {
+                    fields,
+                    is_interval,
+                } => match fields.len() > 1 && !has_port {
+                    true => Ok((vec![address, port()], is_interval)),
+                    false => Ok((vec![address], is_interval)),
+                },
+                _ => Err(self.error(format!("`{name}` does not map to addresses"))),
+            },
             Expr::Set(elements) => {
                 let data = elements.iter().filter_map(|element| element.data.as_ref());
                 let has_ports = data
@@ -744,9 +762,14 @@ impl Body<'_, '_> {
             Some(shape) if is_constant(key) => self.put(key, &shape.keys, 0)?,
             _ => {
                 if let Some(shape) = shape {
-                    self.check(shape, &self.wants_of(key), None, key)?;
+                    self.check(shape, &self.wants_of(key), true, None, key)?;
                 }
-                let fields = self.load_key(key, 0, false)?;
+                let mut fields = self.load_key(key, 0, false)?;
+                if let ([field], Some(DataType::MARK)) =
+                    (&mut fields[..], shape.map(|shape| shape.key_type))
+                {
+                    self.turn_to_mark(field, 0);
+                }
                 fields.iter().map(super::load::Loaded::words).sum()
             }
         };

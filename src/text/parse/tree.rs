@@ -5,8 +5,9 @@
 
 use super::elements::ElementList;
 use crate::nft::expr::ObjectType;
-use crate::nft::{Chain, DataType, Family, Flowtable, Name, Set, StatefulObject, Table};
+use crate::nft::{Chain, DataType, Family, Flowtable, Name, Set, SetFlags, StatefulObject, Table};
 use crate::text::syntax::{Expr, Place, Statement};
+use crate::text::types;
 
 /// What is to be done with an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -171,6 +172,23 @@ pub(in crate::text) struct SetDeclaration {
     pub(in crate::text) comment: Option<String>,
     /// What is made with each element.
     pub(in crate::text) statements: Vec<(Statement, Place)>,
+}
+
+impl SetDeclaration {
+    /// Returns the length in bytes of the keys of a set of ranges of single values; `None` of other sets.
+    pub(in crate::text) fn length_of_ranges(&self) -> Option<usize> {
+        let flags = self.set.flags.unwrap_or_default();
+        let bits = match &self.keys.as_ref()?.0 {
+            Declared::Types(types) => match types[..] {
+                [one] => types::info(one)?.bits,
+                _ => return None,
+            },
+            Declared::Typeof(Expr::Concat(_)) | Declared::Objects(_) => return None,
+            Declared::Typeof(expr) => expr.bits(),
+        };
+        let is_range = flags.contains(SetFlags::INTERVAL) && bits > 0;
+        is_range.then(|| bits.div_ceil(8) as usize) // at most 16
+    }
 }
 
 impl Elements {

@@ -273,10 +273,10 @@ impl<'s> SetReader<'s> {
                 elements.push((element, read));
                 continue;
             };
-            let last = bounds
-                .peek()
-                .and_then(|next| next.key_bytes())
-                .and_then(before);
+            // Of what was looked up twice there are two starts at the same key.
+            let is_other = |next: &&ElementRef<'_>| next.key_bytes() != Some(from);
+            let last = bounds.clone().find(is_other);
+            let last = last.and_then(|next| next.key_bytes()).and_then(before);
             let last = last.unwrap_or_else(|| vec![0xff; from.len()]);
             let key = self.key(from, &last);
             let read = key.and_then(|key| self.element(&element, Some(key)));

@@ -1,0 +1,202 @@
+//! The ranges of a set of ranges.
+
+use std::collections::BTreeMap;
+
+#[cfg(feature = "text")]
+use super::ElementRef;
+use super::connection::Connection;
+use super::{Element, SetId};
+use crate::netlink::Error;
+
+/// The ranges of a set of single values (`flags interval`), which tell whether others overlap them.
+///
+/// The kernel holds a range as two elements, its first value and the first value behind it. A range that reaches the last
+/// value of its type has no second element, so the kernel does not see that such a range overlaps another one that is added
+/// before or after it, and it deletes any range that begins where such a range would. Read the set and ask:
+///
+/// ```
+/// use chainwright::nft::{Element, Ranges};
+///
+/// let there = Element::interval(&[10, 0, 0, 0], &[11, 0, 0, 0]);
+/// let ranges = Ranges::of(&there);
+/// let all = [Element::open_interval(&[0, 0, 0, 0])];
+/// assert_eq!(ranges.overlapping(&all), Some(0)); // not to be added
+/// let rest = [Element::open_interval(&[10, 0, 0, 0])];
+/// assert_eq!(ranges.missing(&rest), Some(0)); // not to be deleted
+/// assert_eq!(ranges.missing(&there), None);
+/// ```
+///
+/// [`Connection::ranges`] reads those of a set. A transaction that depends on them is to
+/// [expect](super::Transaction::expect_generation) the generation in which they were read.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ranges(BTreeMap<u128, u128>);
+
+/// A key as a number.
+fn number(key: &[u8]) -> u128 {
+    key.iter()
+        .fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+/// The highest key of this length in bytes.
+const fn highest(length: usize) -> u128 {
+    match length {
+        0..16 => (1 << (length * 8)) - 1,
+        _ => u128::MAX,
+    }
+}
+
+/// A key, and whether it begins a range.
+type Bound<'k> = (&'k [u8], bool);
+
+/// The bounds in their order as ranges: the first and the last value, and which of the bounds begins it.
+fn paired<'k>(bounds: &[(Bound<'k>, usize)]) -> impl Iterator<Item = (u128, u128, usize)> {
+    let begins = bounds.iter().enumerate();
+    begins
+        .filter(|(_, ((_, is_start), _))| *is_start)
+        .map(|(at, ((from, _), index))| {
+            let behind = bounds.get(at + 1).map(|((behind, _), _)| number(behind));
+            let last = match behind {
+                Some(behind) => behind.saturating_sub(1),
+                None => highest(from.len()),
+            };
+            (number(from), last, *index)
+        })
+}
+
+/// The bounds of elements in their order, an end before a start at the same value.
+fn bounds<'k>(keys: impl Iterator<Item = Option<Bound<'k>>>) -> Vec<(Bound<'k>, usize)> {
+    let keys = keys.enumerate();
+    let mut all: Vec<_> = keys
+        .filter_map(|(index, bound)| Some((bound?, index)))
+        .collect();
+    all.sort_unstable();
+    all
+}
+
+fn bound<'k>(element: &'k Element<'_>) -> Option<Bound<'k>> {
+    let is_end = element
+        .flags
+        .is_some_and(|flags| flags.contains(super::ElementFlags::INTERVAL_END));
+    match &element.key {
+        Some(super::expr::Data::Value(key)) => Some((key, !is_end)),
+        _ => None,
+    }
+}
+
+impl Ranges {
+    /// Those of these elements, as [`Element::interval`] and [`Element::open_interval`] make them.
+    #[must_use]
+    pub fn of(elements: &[Element<'_>]) -> Self {
+        let bounds = bounds(elements.iter().map(bound));
+        Self(paired(&bounds).map(|(from, to, _)| (from, to)).collect())
+    }
+
+    /// Returns which of these elements begins a range that overlaps one of those without being the same: such a range is not
+    /// to be added.
+    #[must_use]
+    pub fn overlapping(&self, elements: &[Element<'_>]) -> Option<usize> {
+        let bounds = bounds(elements.iter().map(bound));
+        let found = paired(&bounds).find(|(from, to, _)| self.overlaps(*from, *to));
+        found.map(|(_, _, index)| index)
+    }
+
+    /// Returns which of these elements begins a range that is not one of those: such a range is not to be deleted.
+    #[must_use]
+    pub fn missing(&self, elements: &[Element<'_>]) -> Option<usize> {
+        let bounds = bounds(elements.iter().map(bound));
+        let found = paired(&bounds).find(|(from, to, _)| !self.has(*from, *to));
+        found.map(|(_, _, index)| index)
+    }
+
+    /// Whether a range overlaps one of those and is not the same.
+    pub(crate) fn overlaps(&self, from: u128, to: u128) -> bool {
+        let last = self.0.range(..=to).next_back();
+        last.is_some_and(|(start, end)| *end >= from && (*start, *end) != (from, to))
+    }
+
+    /// Whether this is one of them.
+    pub(crate) fn has(&self, from: u128, to: u128) -> bool {
+        self.0.get(&from) == Some(&to)
+    }
+}
+
+#[cfg(feature = "text")]
+impl Ranges {
+    /// Those of elements that are listed.
+    pub(crate) fn of_listed<'e>(elements: impl Iterator<Item = ElementRef<'e>>) -> Self {
+        let bounds =
+            bounds(elements.map(|each| Some((each.key_bytes()?, !each.is_interval_end()))));
+        Self(paired(&bounds).map(|(from, to, _)| (from, to)).collect())
+    }
+
+    pub(crate) fn extend(&mut self, ranges: impl IntoIterator<Item = (u128, u128)>) {
+        self.0.extend(ranges);
+    }
+
+    /// Takes the range away that begins here.
+    pub(crate) fn remove(&mut self, from: u128) {
+        self.0.remove(&from);
+    }
+
+    /// Takes no value of a range for more than this one, the highest there is.
+    pub(crate) fn up_to(mut self, highest: u128) -> Self {
+        for to in self.0.values_mut() {
+            *to = (*to).min(highest);
+        }
+        self
+    }
+
+    /// Those that overlap one of these, or touch it or one another behind it.
+    pub(crate) fn near(&self, ranges: impl Iterator<Item = (u128, u128)>) -> BTreeMap<u128, u128> {
+        let mut ranges: Vec<_> = ranges.collect();
+        ranges.sort_unstable();
+        // Joined with one another, so that what is there is looked at for few of them.
+        ranges.dedup_by(|(from, to), (_, end)| {
+            let touches = end.saturating_add(1) >= *from;
+            if touches {
+                *end = (*end).max(*to);
+            }
+            touches
+        });
+        let mut all = BTreeMap::new();
+        for (from, mut to) in ranges {
+            let before = self.0.range(..from).next_back();
+            let touching = before.filter(|(_, end)| end.saturating_add(1) >= from);
+            if let Some((start, end)) = touching {
+                to = to.max(*end);
+                all.insert(*start, *end);
+            }
+            for (start, end) in self.0.range(from..) {
+                if *start > to.saturating_add(1) {
+                    break;
+                }
+                to = to.max(*end);
+                all.insert(*start, *end);
+            }
+        }
+        all
+    }
+}
+
+impl Connection {
+    /// Reads the ranges of a set of single values.
+    ///
+    /// # Errors
+    /// Those of a listing; [`Error::Interrupted`] if others changed the set meanwhile.
+    pub fn ranges(&mut self, set: &SetId<'_>) -> Result<Ranges, Error> {
+        let mut listing = self.elements(set.family, set.table.clone(), set.set.clone())?;
+        let mut keys: Vec<(Vec<u8>, bool)> = Vec::new();
+        while let Some(element) = listing.next()? {
+            if let Some(key) = element.key_bytes() {
+                keys.push((key.to_vec(), !element.is_interval_end()));
+            }
+        }
+        let bounds = bounds(
+            keys.iter()
+                .map(|(key, is_start)| Some((&key[..], *is_start))),
+        );
+        Ok(Ranges(
+            paired(&bounds).map(|(from, to, _)| (from, to)).collect(),
+        ))
+    }
+}
