@@ -174,7 +174,7 @@ impl<'s> SetReader<'s> {
 
     /// Whether the set was read without its elements.
     pub(in crate::text) fn is_left_out(&self) -> bool {
-        self.set.is_left_out()
+        self.set.is_some_and(|set| set.is_left_out())
     }
 
     /// Whether a map's data are ranges.
