@@ -33,7 +33,7 @@ use crate::legacy::{self, Lookup, Table};
 use crate::netlink;
 use crate::nft::{self, Connection};
 
-pub use evidence::{Evidence, Owned, PREFIXES};
+pub use evidence::{Evidence, Owned, PREFIXES, ServiceTable, ServiceTableKind};
 pub use watch::{Watch, WatchOptions};
 
 /// The table that has the hint.

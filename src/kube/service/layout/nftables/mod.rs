@@ -20,6 +20,7 @@
 //! - What two services ask for (an external address and port, a node port) goes to the first by name, not to the one
 //!   that came last.
 //! - With `masqueradeAll` the rule's comment is ours.
+//! - Beside the table's comment its user data says that this library made it, which `nft` does not show.
 //!
 //! Also the user data that only `nft` reads is that of its version 1.0.6, so that a table that kube-proxy left is taken
 //! over as it is, but for rules with several source ranges.
@@ -47,7 +48,7 @@ use crate::kube::service::names::PortName;
 use crate::nft::live::Model;
 use crate::nft::{
     self, CommitError, Connection, Generation, Outcome, Ownership, PlanOptions, Scope, Snapshot,
-    Table, TableFlags, Transaction,
+    Table, TableFlags, TableRef, Transaction,
 };
 use difference::Difference;
 use elements::{Key, Shared, Value};
@@ -55,7 +56,7 @@ use port::content;
 use write::Writer;
 
 /// The table's name.
-const TABLE: &str = "kube-proxy";
+pub(in crate::kube::service) const TABLE: &str = "kube-proxy";
 const COMMENT: &str = "rules for kube-proxy";
 
 /// How large a transaction is at most that only adds, in bytes. What one adds the kernel keeps in a list until it is
@@ -65,6 +66,11 @@ const LARGEST: usize = 1 << 20;
 /// How often it is begun anew when others change the table between reading and committing, before that is left to
 /// [`Connection::reconcile`], which is as patient as [`Retry`](crate::Retry) says.
 const ATTEMPTS: usize = 16;
+
+/// Whether a table is kube-proxy's or of this layout; and if it is, whether this library made it.
+pub(in crate::kube) fn whose(table: &TableRef<'_>) -> Option<bool> {
+    (table.name() == TABLE).then(|| base::is_own(table))
+}
 
 /// Which elements of the shared sets ports ask for.
 type Elements = Claims<PortName, Key, Value>;
