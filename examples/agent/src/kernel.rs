@@ -83,9 +83,17 @@ impl Kernel {
                 }
                 Err(error) => done = Err(error),
             }
-            mark(self.proxy.layout(), family);
         }
         done
+    }
+
+    /// Has the marks be there: they go with a flush, as all else does that a sync of everything brings again.
+    fn mark(&self) {
+        for &family in &self.proxy.config().families {
+            if self.proxy.is_known(family) {
+                mark(self.proxy.layout(), family);
+            }
+        }
     }
 }
 
@@ -94,6 +102,9 @@ impl Proxy for Kernel {
         let synced = self.proxy.sync(services);
         // One family may have failed, and the other not.
         let others = self.remove_others();
+        if synced.as_ref().map_or(true, |synced| synced.whole) {
+            self.mark();
+        }
         for flows in self.proxy.take_stale() {
             // Nobody takes them if the agent stops.
             let _ = self.stale.send(flows);
@@ -205,7 +216,8 @@ pub(crate) fn clean_up(with_kube_proxys: bool, runs: Option<u32>) -> CleanUp {
                 Ok(is_there.then_some(is_own))
             });
             match found {
-                Ok(is_own) => there.extend(is_own.map(|is_own| (layout, family, is_own))),
+                Ok(Some(is_own)) => there.push((layout, family, is_own)),
+                Ok(None) => done.unmark(layout, family),
                 Err(error) => done.fail(layout, family, &error),
             }
         }
@@ -226,22 +238,26 @@ pub(crate) fn clean_up(with_kube_proxys: bool, runs: Option<u32>) -> CleanUp {
             continue;
         }
         match layout.clean_up(family) {
-            Ok(_) => done.removed.push((layout, family)),
-            Err(error) => {
-                done.fail(layout, family, &error);
-                continue;
+            Ok(_) => {
+                done.removed.push((layout, family));
+                done.unmark(layout, family);
             }
-        }
-        if let Layout::Iptables(backend) = layout
-            && let Err(error) = remove_mark(backend, family)
-        {
-            done.fail(layout, family, &error);
+            Err(error) => done.fail(layout, family, &error),
         }
     }
     done
 }
 
 impl CleanUp {
+    /// Removes the mark of chains that are gone.
+    fn unmark(&mut self, layout: Layout, family: Family) {
+        if let Layout::Iptables(backend) = layout
+            && let Err(error) = remove_mark(backend, family)
+        {
+            self.fail(layout, family, &error);
+        }
+    }
+
     fn fail(&mut self, layout: Layout, family: Family, error: &chainwright::Error) {
         let error = with_sources(error);
         self.failed
@@ -426,6 +442,36 @@ mod tests {
                 .unwrap();
             }
         }
+    }
+
+    /// The marks are kept where the chains are, and go with them.
+    #[test]
+    fn marks_follow_the_chains() {
+        let node = Sandbox::new().unwrap();
+        node.run(|| {
+            let marks = || Family::ALL.map(|family| is_marked(Backend::Nft, family).unwrap());
+            let mut proxy = serve(Mode::Iptables);
+            assert_eq!(marks(), [true; 2]);
+            for family in Family::ALL {
+                remove_mark(Backend::Nft, family).unwrap();
+            }
+            proxy.sync(&mut services()).unwrap();
+            assert_eq!(marks(), [false; 2]);
+            proxy.distrust();
+            proxy.sync(&mut services()).unwrap();
+            assert_eq!(marks(), [true; 2]);
+            // Somebody flushes iptables' tables alone.
+            for family in Family::ALL {
+                NFT.clean_up(family).unwrap();
+            }
+            assert_done(&clean_up(false, None), &[], &[]);
+            assert_eq!(marks(), [false; 2]);
+            // Another mode follows.
+            served(Mode::Iptables);
+            served(Mode::Flat);
+            assert_eq!((there(), marks()), (vec![Layout::Flat], [false; 2]));
+        })
+        .unwrap();
     }
 
     /// It took over what the agent had made: nothing else of it is there.

@@ -144,7 +144,11 @@ fn run(speaks: Speaks, mute: usize) {
         let counted = Arc::clone(&seconds);
         tokio::spawn(serve(behind, speaks, Arc::clone(&server), changed, counted));
         tokio::spawn(relay(before, to, silent, mute));
-        let scheme = if speaks == Speaks::Http1 { "http" } else { "https" };
+        let scheme = if speaks == Speaks::Http1 {
+            "http"
+        } else {
+            "https"
+        };
         let mut config = kube::Config::new(format!("{scheme}://{address}").parse().unwrap());
         config.accept_invalid_certs = true;
         config.connect_timeout = Some(Duration::from_secs(3));
