@@ -795,7 +795,7 @@ mod tests {
             argument
                 .get_value_names()
                 .is_some_and(|names| names == ["BOOL"])
-                || argument.get_action().takes_values() == false
+                || !argument.get_action().takes_values()
                     && !["help", "version"].contains(&argument.get_id().as_str())
         });
         assert_eq!(all.count(), flags.len());
