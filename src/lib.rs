@@ -86,11 +86,13 @@ mod arena;
 pub mod conntrack;
 mod errno;
 mod error;
+mod escape;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(all(feature = "sandbox", feature = "kube", feature = "diff"))]
 pub mod guide;
+mod input;
 pub mod ipset;
 pub mod iptables;
 #[cfg(feature = "kube")]

@@ -301,6 +301,20 @@ macro_rules! sandbox_tests {
     };
 }
 
+/// Waits until the kernel has dealt with every packet that it is dealing with now: those that come later see the rules
+/// and elements that are there now. That takes some milliseconds, and no processor.
+#[cfg(feature = "kube")]
+pub(crate) fn wait_for_packets() {
+    // The kernel deals with packets inside of RCU's read-side sections, and this waits for their end.
+    const GLOBAL: libc::c_int = 1; // MEMBARRIER_CMD_GLOBAL
+    // SAFETY: membarrier(2) takes no pointers.
+    let waited = unsafe { libc::syscall(libc::SYS_membarrier, GLOBAL, 0, 0) };
+    if waited != 0 {
+        // Kernels with `nohz_full` refuse it, and filters of system calls may.
+        thread::sleep(std::time::Duration::from_millis(100));
+    }
+}
+
 /// Opens `path`, or says `None` if that is not a network namespace.
 fn open(path: &Path) -> io::Result<Option<Netns>> {
     // O_PATH finds the file and does nothing to it, whatever it is.

@@ -7,23 +7,30 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 use crate::errno::Errno;
 
-/// `getsockopt`: the kernel reads its argument from the buffer and writes its answer there. Returns
+/// The options of `SOL_IP` and `SOL_IPV6` that are netfilter's (`nf_register_sockopt`): those of x_tables begin at 64, ipset's
+/// is 83, arp_tables' end at 99. Options of other parts of the kernel may have it write to an address in the argument.
+const NETFILTER: std::ops::RangeInclusive<i32> = 64..=99;
+
+/// `getsockopt` of netfilter's options: the kernel reads its argument from the buffer and writes its answer there. Returns
 /// the answer's length.
 ///
 /// # Errors
-/// What the kernel says; `EINVAL` also for a buffer of 4 GiB or more.
+/// What the kernel says; `EINVAL` also for a buffer of 4 GiB or more, and for an option that is not netfilter's.
 pub(crate) fn get(
     socket: BorrowedFd<'_>,
     level: i32,
     option: i32,
     buffer: &mut [u8],
 ) -> Result<usize, Errno> {
+    if !matches!(level, libc::SOL_IP | libc::SOL_IPV6) || !NETFILTER.contains(&option) {
+        return Err(Errno::new(libc::EINVAL));
+    }
     let Ok(mut length) = libc::socklen_t::try_from(buffer.len()) else {
         return Err(Errno::new(libc::EINVAL));
     };
     // SAFETY: `buffer` is borrowed exclusively for the call and `length` is its length, beyond
-    // which getsockopt neither reads nor writes; any bytes are valid in a `[u8]`. The descriptor
-    // is open as long as it is borrowed.
+    // which getsockopt neither reads nor writes; any bytes are valid in a `[u8]`. None of these options
+    // has an address in its argument. The descriptor is open as long as it is borrowed.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),
@@ -39,4 +46,29 @@ pub(crate) fn get(
     Ok(usize::try_from(length)
         .unwrap_or(usize::MAX)
         .min(buffer.len()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+    use std::os::fd::AsFd;
+
+    use super::*;
+
+    /// Nothing but netfilter's options reaches the kernel: others may hold addresses.
+    #[test]
+    fn other_options_are_refused() {
+        let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+        for (level, option) in [
+            (libc::IPPROTO_TCP, libc::TCP_ZEROCOPY_RECEIVE),
+            (libc::SOL_SOCKET, libc::SO_RCVBUF),
+            (libc::SOL_IP, libc::IP_TTL),
+            (libc::SOL_IP, 63),
+            (libc::SOL_IP, 100),
+            (libc::SOL_IPV6, libc::IPV6_V6ONLY),
+        ] {
+            let refused = get(socket.as_fd(), level, option, &mut [0; 64]);
+            assert_eq!(refused.map_err(Errno::number), Err(libc::EINVAL));
+        }
+    }
 }

@@ -5,6 +5,14 @@ mod common;
 mod damage;
 #[path = "backup/forged.rs"]
 mod forged;
+#[cfg(all(
+    feature = "diff",
+    feature = "model",
+    feature = "serde",
+    feature = "text-json"
+))]
+#[path = "backup/padding.rs"]
+mod padding;
 #[path = "backup/saving.rs"]
 mod saving;
 

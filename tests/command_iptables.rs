@@ -474,6 +474,76 @@ fn the_other_backend_is_spoken_of() {
     );
 }
 
+/// Names and texts of other programs neither drive a terminal nor forge a line, whatever verb prints them.
+#[test]
+fn names_do_not_drive_a_terminal() {
+    use chainwright::nft::expr::Immediate;
+    use chainwright::nft::{Chain, Rule, Table, Transaction};
+
+    const DRIVING: &str = "ev\x1b[31mil\x07\u{9b}8m";
+    const FORGING: &str = "n\n-A INPUT -j ACCEPT\n#";
+    const IP: Family = Family::IP;
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(IP, "filter")).unwrap();
+    let input = Chain::new(IP, "filter", "INPUT").with_hook("filter", 1, 0);
+    tx.add(&input).unwrap();
+    for name in [DRIVING, FORGING] {
+        tx.add(&Chain::new(IP, "filter", name)).unwrap();
+        tx.add(&Rule::new(IP, "filter", "INPUT").with(&Immediate::jump(name)))
+            .unwrap();
+        tx.add(&Rule::new(IP, "filter", name).with(&Immediate::accept()))
+            .unwrap();
+    }
+    connect(&sandbox).commit(&tx).unwrap();
+    // The legacy tools take no end of a line in a name.
+    run_with(
+        &sandbox,
+        "restore --backend legacy",
+        &format!("*filter\n:{DRIVING} - [0:0]\n-A INPUT -j {DRIVING}\nCOMMIT\n"),
+    )
+    .expect(0);
+    for arguments in [
+        "save",
+        "save --backend legacy",
+        "rules",
+        "rules --bytecode",
+        "rules --backend legacy",
+        "chains",
+        "list ruleset",
+        "cleanup --dry-run *",
+        "graph",
+        "graph --backend legacy",
+        "doctor",
+        "trace --in eth0 tcp 10.0.0.1:5 127.0.0.1:1",
+        "iptables-legacy -S",
+        "iptables-legacy -L",
+        "iptables-legacy-save",
+        "nft list ruleset",
+        "nft --debug=netlink list ruleset",
+    ] {
+        let line = format!("script --quiet --command \"{PROGRAM} {arguments}\" /dev/null");
+        let line = line.replace('*', "'*'");
+        let shown = tools.run(&line);
+        assert!(shown.contains("ev"), "{arguments}: {shown:?}");
+        for forbidden in ["\x1b[31m", "\x07", "\u{9b}", "\r\n-A INPUT -j ACCEPT\r\n"] {
+            assert!(!shown.contains(forbidden), "{arguments}: {shown:?}");
+        }
+        // A pipe gets the name as it is where the text can be read back, and no forged line either.
+        let piped = run(&sandbox, arguments);
+        assert!(
+            !piped.out.contains("\n-A INPUT -j ACCEPT\n"),
+            "{arguments}: {piped:?}"
+        );
+    }
+    let saved = run(&sandbox, "save --backend legacy").expect(0);
+    assert!(
+        saved.out.contains(&format!(":{DRIVING} - [0:0]\n")),
+        "{saved:?}"
+    );
+}
+
 /// On a terminal (of `script`, which is part of every Debian) what takes its time says so, and the line goes when it is
 /// done; elsewhere nothing is said.
 #[test]

@@ -203,18 +203,22 @@ fn it_is_what_nft_does() {
 
 /// The system calls by which a text is carried out, and what is printed of it.
 fn sent(side: &Side, text: &str) -> (String, String) {
+    traced(side, &[text])
+}
+
+fn traced(side: &Side, words: &[&str]) -> (String, String) {
     let trace = side.directory.path().join("trace");
-    let arguments = [
+    let mut arguments = vec![
         "-f",
         "-e",
         "trace=sendto,sendmsg",
         "-o",
         trace.to_str().unwrap(),
         side.program.to_str().unwrap(),
-        text,
     ];
+    arguments.extend(words);
     let ran = side.run_with(&find("strace"), &arguments, "");
-    assert_eq!(ran.code, Some(0), "{text}: {}", ran.err);
+    assert_eq!(ran.code, Some(0), "{words:?}: {}", ran.err);
     (fs::read_to_string(&trace).unwrap(), ran.out)
 }
 
@@ -277,4 +281,141 @@ fn only_what_is_needed_is_read() {
     ] {
         assert_eq!(asked(text), expected, "{text}");
     }
+}
+
+/// The requests of a program, by their kinds, in their order.
+fn requests(trace: &str) -> Vec<String> {
+    let kinds = trace.split("NFT_MSG_GET").skip(1);
+    let kind = |rest: &str| {
+        let end = rest.find(|c: char| !c.is_ascii_uppercase() && c != '_');
+        let dump = match rest
+            .split('}')
+            .next()
+            .is_some_and(|header| header.contains("NLM_F_DUMP"))
+        {
+            true => "*",
+            false => "",
+        };
+        format!("{}{dump}", &rest[..end.unwrap_or(rest.len())])
+    };
+    kinds.map(kind).collect()
+}
+
+/// What is listed, looked up or reset, and the requests that it takes: as many beside a large ruleset as beside a small one.
+/// A dump is marked by an asterisk; `GEN` stands at both ends.
+const FORMS: &[(&str, &str)] = &[
+    ("list tables", "TABLE*"),
+    ("list tables ip", "TABLE*"),
+    ("-j list tables", "TABLE*"),
+    ("list chains", "TABLE* CHAIN*"),
+    ("-a list chains ip", "TABLE* CHAIN*"),
+    ("-j list chains", "TABLE* CHAIN*"),
+    ("list chain ip own c", "TABLE CHAIN RULE* SET SET SETELEM*"),
+    (
+        "-n list chain ip own c",
+        "TABLE CHAIN RULE* SET SET SETELEM*",
+    ),
+    (
+        "-t list chain ip own c",
+        "TABLE CHAIN RULE* SET SET SETELEM*",
+    ),
+    (
+        "-j list chain ip own c",
+        "TABLE CHAIN RULE* SET SET SETELEM*",
+    ),
+    ("list chain ip own bound", "TABLE CHAIN RULE* CHAIN RULE*"),
+    ("list chain ip own empty", "TABLE CHAIN RULE*"),
+    ("list chain ip own jumps", "TABLE CHAIN RULE*"),
+    ("list set ip own s", "TABLE SET SETELEM*"),
+    ("-j list set ip own s", "TABLE SET SETELEM*"),
+    ("-t list set ip own s", "TABLE SET"),
+    ("list map ip own m", "TABLE SET SETELEM*"),
+    ("list sets table ip own", "TABLE SET* SETELEM*"),
+    ("list maps table ip own", "TABLE SET* SETELEM*"),
+    ("-t list sets", "TABLE* SET*"),
+    ("-t list maps", "TABLE* SET*"),
+    ("-t list meters", "TABLE* SET*"),
+    ("list meters", "TABLE* SET*"),
+    ("list flowtables", "TABLE* FLOWTABLE*"),
+    ("list counters", "TABLE* OBJ*"),
+    ("list counters ip", "TABLE* OBJ*"),
+    ("list counters table ip own", "TABLE OBJ*"),
+    ("list counter ip own n", "TABLE OBJ"),
+    ("list quotas", "TABLE* OBJ*"),
+    ("list quota ip own q", "TABLE OBJ"),
+    ("list limits", "TABLE* OBJ*"),
+    ("list limit ip own l", "TABLE OBJ"),
+    ("list ct helpers table ip own", "TABLE OBJ*"),
+    ("list ct timeouts table ip own", "TABLE OBJ*"),
+    ("list ct expectations table ip own", "TABLE OBJ*"),
+    ("list secmarks", "TABLE* OBJ*"),
+    ("list synproxys", "TABLE* OBJ*"),
+    (
+        "list table ip own",
+        "TABLE CHAIN* OBJ* FLOWTABLE* SET* SETELEM* SETELEM* SETELEM* RULE*",
+    ),
+    (
+        "-t list table ip own",
+        "TABLE CHAIN* OBJ* FLOWTABLE* SET* SETELEM* RULE*",
+    ),
+    ("list ruleset arp", "TABLE*"),
+    ("get element ip own s { 10.0.0.1 }", "TABLE SET GEN SETELEM"),
+    ("reset counter ip own n", "TABLE GEN OBJ_RESET"),
+    ("reset counters table ip own", "TABLE GEN OBJ_RESET*"),
+    (
+        "list set ip own s; list map ip own m",
+        "TABLE SET* SETELEM* SETELEM*",
+    ),
+    ("add element ip own s { 10.0.0.2 }", "TABLE SET"),
+    ("add rule ip own c ip saddr @s drop", "TABLE SET"),
+    ("rename chain ip own empty vacant", "TABLE CHAIN"),
+];
+
+/// Requests are of what was asked for, however much else there is; and no more than those.
+#[test]
+fn requests_do_not_grow_with_what_was_not_asked_for() {
+    let own = "table ip own {
+        set s { type ipv4_addr; elements = { 10.0.0.1 }; }
+        map m { type ipv4_addr : ipv4_addr; elements = { 10.0.0.1 : 10.0.0.2 }; }
+        counter n { }
+        quota q { 10 mbytes }
+        limit l { rate 1/second }
+        chain to { }
+        chain c { ip saddr @s ip daddr { 10.0.0.1, 10.0.0.2 } accept; }
+        chain bound { jump { counter; }; }
+        chain empty { }
+        chain jumps { jump to; }
+    }";
+    let others: String = (0..40)
+        .map(|n| {
+            format!(
+                "set s{n} {{ type ipv4_addr; elements = {{ 10.0.0.1 }}; }}
+                 map m{n} {{ type ipv4_addr : verdict; elements = {{ 10.0.0.1 : drop }}; }}
+                 counter n{n} {{ }}
+                 chain c{n} {{ tcp dport {{ 1, 2 }} drop; jump {{ drop; }}; }}\n"
+            )
+        })
+        .collect();
+    let others = format!("\ntable ip a {{\n{others}}}\ntable ip z {{\n{others}}}\n");
+    let alone = [own.to_owned(), own.to_owned() + &others].map(|text| {
+        let side = Side::ours();
+        let ran = side.run_with(&find("nft"), &["-f", "-"], &text);
+        assert_eq!(ran.code, Some(0), "{}", ran.err);
+        let of_form = |(form, _): &(&str, &str)| {
+            let (trace, _) = traced(&side, &form.split(' ').collect::<Vec<_>>());
+            requests(&trace).join(" ")
+        };
+        FORMS.iter().map(of_form).collect::<Vec<_>>()
+    });
+    let differ: Vec<_> = FORMS
+        .iter()
+        .zip(alone[0].iter().zip(&alone[1]))
+        .filter(|((_, expected), (few, many))| {
+            let expected = format!("GEN {expected}");
+            let is_it = |found: &str| found.trim_end_matches(" GEN") == expected;
+            !is_it(few) || !is_it(many)
+        })
+        .map(|((form, _), (few, many))| format!("{form}: {few}\nbeside others: {many}"))
+        .collect();
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
 }

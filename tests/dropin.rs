@@ -383,19 +383,35 @@ fn other_chains_cost_nothing() {
             .code,
         0
     );
-    for call in [
-        "-A CH-7 -s 10.0.0.2 -j ACCEPT",
-        "-C CH-7 -s 10.0.0.2 -j ACCEPT",
-        "-S CH-7",
-        "-L CH-7 -n",
-        "-D CH-7 -s 10.0.0.2 -j ACCEPT",
+    for (call, code) in [
+        ("-A CH-7 -s 10.0.0.2 -j ACCEPT", 0),
+        ("-I CH-7 -s 10.0.0.3 -j ACCEPT", 0),
+        ("-C CH-7 -s 10.0.0.2 -j ACCEPT", 0),
+        ("-C CH-7 -s 10.0.0.4 -j ACCEPT", 1),
+        ("-S CH-7", 0),
+        ("-L CH-7 -n", 0),
+        ("-D CH-7 -s 10.0.0.2 -j ACCEPT", 0),
+        ("-F CH-7", 0),
+        ("-N NEW", 0),
+        ("-E NEW OTHER", 0),
+        ("-X OTHER", 0),
+        ("-P FORWARD ACCEPT", 0),
+        ("-S MISSING", 1),
+        ("-L MISSING -n", 1),
+        ("-F MISSING", 1),
+        ("-X MISSING", 1),
+        ("-E MISSING OTHER", 1),
+        ("-C MISSING -j ACCEPT", 1),
+        ("-D MISSING -j ACCEPT", 1),
+        ("-A MISSING -j ACCEPT", 1),
+        ("-A CH-7 -j MISSING", 2),
     ] {
         let trace = side.lock.path().join("trace");
         let program = links.path().join("iptables-nft");
         let (trace, program) = (trace.to_str().unwrap(), program.to_str().unwrap());
         let line = format!("strace -f -e trace=recvmsg,recvfrom -o {trace} {program} {call}");
         let ran = side.run(links.path(), &words(&line), "");
-        assert_eq!(ran.code, 0, "{ran:?}");
+        assert_eq!(ran.code, code, "{call}: {ran:?}");
         let received = fs::read_to_string(trace).unwrap();
         let lengths = received
             .lines()

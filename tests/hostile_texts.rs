@@ -282,10 +282,35 @@ fn input_without_an_end() {
         assert!(error.contains(said), "{error}");
         assert!(error.len() < 1000, "{}", error.len());
     }
-    let (code, error, _) = never_ending(&["restore", "/dev/zero"], b"\n");
-    assert_eq!(code, Some(2));
-    assert!(
-        error.contains("cannot read /dev/zero: there is a NUL"),
-        "{error}"
-    );
+    // Each verb that reads a text, from standard input and from a device.
+    for (arguments, wrong) in [
+        (&["restore"][..], 2),
+        (&["apply"], 2),
+        (&["apply", "-j"], 2),
+        (&["apply", "--check"], 2),
+        (&["nft", "-f"], 1),
+        (&["nft", "-j", "-f"], 1),
+        (&["nft", "-c", "-f"], 1),
+        (&["graph"], 2),
+        (&["trace", "tcp", "any", "any", "--file"], 2),
+    ] {
+        for (file, name) in [("-", "<stdin>"), ("/dev/zero", "/dev/zero")] {
+            let arguments = [arguments, &[file]].concat();
+            let (code, error, _) = never_ending(&arguments, b"\0");
+            assert_eq!(code, Some(wrong), "{arguments:?}: {error}");
+            let name = if error.contains("cannot read -") {
+                "-"
+            } else {
+                name
+            };
+            assert!(
+                error.contains(&format!("cannot read {name}: there is a NUL")),
+                "{arguments:?}: {error}"
+            );
+        }
+    }
+    // A text of nft's language may have lines of any length; it ends after 1 GiB.
+    let (code, error, _) = never_ending(&["apply"], b"x");
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("more than 1073741824 bytes"), "{error}");
 }

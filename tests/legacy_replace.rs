@@ -112,6 +112,23 @@ fn nothing_changed_is_the_same_bytes_before_and_after() {
         let again = read(&connection, &name.to_string());
         assert_eq!(again.entries(), table.entries());
         assert_eq!(again.info(), table.info());
+
+        // Of clones in several threads one is sent; one that failed may be sent.
+        let mut first = Draft::of(&again).finish().unwrap();
+        let other = open(&sandbox, Family::Ipv6);
+        let error = other.replace(&mut first).unwrap_err();
+        assert!(matches!(error, Error::WrongFamily { .. }), "{error}");
+        let mut clones = vec![first; 8];
+        let sent = std::thread::scope(|scope| {
+            let connection = &connection;
+            let sending = clones
+                .iter_mut()
+                .map(|clone| scope.spawn(|| connection.replace(clone)));
+            let sending: Vec<_> = sending.collect();
+            let sent = sending.into_iter().map(|thread| thread.join().unwrap());
+            sent.filter(Result::is_ok).count()
+        });
+        assert_eq!(sent, 1);
     }
     assert_eq!(tools.save("iptables-legacy-save -c"), saved);
 }

@@ -4,6 +4,9 @@
 //! One file: all of it leads one ruleset to another and compares the two.
 
 mod common;
+#[cfg(all(feature = "diff", feature = "model"))]
+#[path = "plan/order.rs"]
+mod order;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -6,8 +6,12 @@ mod adopt;
 #[path = "services/cases.rs"]
 mod cases;
 mod common;
+#[path = "services/contested.rs"]
+mod contested;
 #[path = "services/draws.rs"]
 mod draws;
+#[path = "services/flood.rs"]
+mod flood;
 #[path = "services/kill.rs"]
 mod kill;
 #[path = "services/kube_proxy.rs"]
@@ -228,4 +232,63 @@ fn iptables_is_what_kube_proxy_writes() {
 #[test]
 fn iptables_legacy_is_what_kube_proxy_writes() {
     kube_proxy::iptables(Backend::Legacy);
+}
+
+/// How many changes of each kind there are each way while flows come.
+fn commits() -> usize {
+    from_env("FLOOD_COMMITS", 40)
+}
+
+#[test]
+fn flat_translates_every_flow() {
+    flood::flooded(Layout::Flat, commits());
+}
+
+#[test]
+fn nftables_translates_every_flow() {
+    flood::flooded(NFTABLES, commits());
+}
+
+#[test]
+fn flat_takes_away_last_what_packets_look_up() {
+    flood::in_order();
+}
+
+#[test]
+fn nftables_takes_away_last_what_packets_look_up() {
+    flood::in_order_in_chains();
+}
+
+#[test]
+fn an_address_belongs_to_one_service() {
+    for layout in Layout::ALL {
+        contested::services_ask_for_one_address(layout);
+    }
+}
+
+#[test]
+fn node_ports_are_at_the_same_addresses_in_every_layout() {
+    for layout in Layout::ALL {
+        contested::node_ports(layout);
+        contested::node_gets_an_address(layout);
+    }
+}
+
+#[test]
+fn node_ports_are_at_loopback_where_that_is_asked_for() {
+    for layout in [IPTABLES, LEGACY] {
+        contested::node_ports_at_loopback(layout);
+    }
+}
+
+#[test]
+fn flat_writes_nothing_where_nothing_differs() {
+    adopt::writes_nothing();
+}
+
+#[test]
+fn own_commits_are_no_foreign_change() {
+    for layout in [Layout::Flat, NFTABLES] {
+        adopt::own_commits(layout);
+    }
 }

@@ -391,7 +391,7 @@ fn packets_tell_rulesets_apart() {
     let translated = file("new.nft", &done(&format!("translate {old}"), ""));
     let out = done(&format!("diff --packets {old} {translated}"), "");
     assert!(
-        out.contains("packets were tried, none is treated differently."),
+        out.contains("packets were tried, no difference was found."),
         "{out}"
     );
     assert!(out.contains("may be there all the"), "{out}");

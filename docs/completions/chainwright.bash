@@ -989,7 +989,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__detect)
-            opts="-q -h --wait --follow --quiet --netns --json --help"
+            opts="-q -h --wait --follow --rules --quiet --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0

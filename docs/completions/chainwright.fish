@@ -351,6 +351,7 @@ complete -c chainwright -n "__fish_chainwright_using_subcommand nft" -s h -l hel
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l wait -d 'Wait so long until it is determined: nf_tables tell when it is, legacy tables are looked at' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l netns -d 'Work in this network namespace: a name that `ip netns` lists, or a path (anything with a / in it), for instance /proc/PID/ns/net' -r
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l follow -d 'Go on, and print each verdict that differs from the one before'
+complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l rules -d 'Count the rules of the chains, too'
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -s q -l quiet -d 'Only the verdict: nothing is counted'
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -l json -d 'Write JSON instead of text: one document, or one for each event, described in docs/json.md'
 complete -c chainwright -n "__fish_chainwright_using_subcommand detect" -s h -l help -d 'Print help (see more with \'--help\')'

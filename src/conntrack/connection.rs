@@ -17,8 +17,8 @@ use super::listing::Listing;
 use crate::Retry;
 use crate::errno::Errno;
 use crate::netlink::{
-    Acknowledgement, Answer, Dump, DumpItem, Error, Intake, Loss, Message, MessageWriter, Messages,
-    Next, NfGenMsg, RECEIVE_BUFFER, Socket, Unfit,
+    Acknowledgement, Answer, Dump, Error, Intake, Loss, Message, MessageWriter, Messages, Next,
+    NfGenMsg, RECEIVE_BUFFER, Socket, Unfit,
 };
 use crate::retry::retrying;
 
@@ -33,7 +33,8 @@ const AT_ONCE: usize = 64;
 /// An open connection to the table of connections of one network namespace: that which the calling thread was in when it
 /// was opened.
 ///
-/// It is [`Send`] and [`Sync`]; every request takes it by `&mut`. Nothing here waits: the kernel has answered when a
+/// It is [`Send`] and [`Sync`]; every request takes it by `&mut`. Do not use it in a child process after `fork(2)`: open a
+/// new one there, for both would receive from one socket. Nothing here waits: the kernel has answered when a
 /// request has been sent. Requests take `CAP_NET_ADMIN` in the namespace's user namespace. The kernel loads
 /// ctnetlink (`nf_conntrack_netlink`) for the first of them, if it is a module.
 ///
@@ -184,12 +185,11 @@ impl Connection {
             self.socket = socket;
             return;
         }
-        let mut rest = Rest {
-            buffer: &mut self.buffer,
-            dump,
-        };
-        // Its errors have no one to go to: the listing was given up.
-        let _ = self.socket.take_in(&mut rest);
+        self.request.clear();
+        let any = libc::AF_UNSPEC as u8;
+        if self.write(IPCTNL_MSG_CT_GET_STATS, 0, any, |_| {}).is_ok() {
+            self.socket.drain(&mut self.buffer, &self.request, dump);
+        }
     }
 
     /// Asks, and again while answers are lost.
@@ -359,10 +359,7 @@ impl Connection {
         filter: &Filter,
         mut is_it: impl FnMut(&EntryRef<'_>) -> bool,
     ) -> Result<Deleted, Error> {
-        let deleter = self.socket.sibling().ok_or_else(|| Error::Open {
-            protocol: libc::NETLINK_NETFILTER,
-            source: std::io::Error::from_raw_os_error(libc::EPERM),
-        })?;
+        let deleter = self.socket.try_sibling()?;
         let mut deleter = Self::over(deleter).with_retry(self.retry);
         let mut deleted = Deleted::default();
         let mut some = Vec::with_capacity(AT_ONCE);
@@ -485,37 +482,13 @@ pub(crate) fn request_to_delete(key: &EntryKey) -> Result<Vec<u8>, Unfit> {
     Ok(bytes)
 }
 
-/// Takes in what is left of a dump that was given up.
-struct Rest<'c> {
-    buffer: &'c mut [u8],
-    dump: Dump,
-}
-
-impl Intake for Rest<'_> {
-    fn is_complete(&self) -> bool {
-        self.dump.ended()
-    }
-
-    fn room(&mut self) -> Result<&mut [u8], Error> {
-        Ok(self.buffer)
-    }
-
-    fn take(&mut self, length: usize) -> Result<(), Error> {
-        for message in Messages::new(&self.buffer[..length]) {
-            if matches!(self.dump.accept(message?), Ok(DumpItem::End)) {
-                break;
-            }
-        }
-        Ok(())
-    }
-}
-
 /// Takes in the acknowledgements of requests that were sent together.
 struct Answers<'c> {
     buffer: &'c mut [u8],
     request: &'static str,
-    /// The number of the first one.
+    /// The number of the first one; those of the others follow.
     first: u32,
+    number: u32,
     rest: usize,
     /// How many were about what is not there.
     absent: usize,
@@ -527,6 +500,7 @@ impl<'c> Answers<'c> {
             buffer,
             request,
             first,
+            number: number as u32, // `AT_ONCE` at most
             rest: number,
             absent: 0,
         }
@@ -548,8 +522,9 @@ impl Intake for Answers<'_> {
             if message.kind == NLMSG_OVERRUN {
                 return Err(Error::Lost(Loss::Overrun));
             }
-            // What is left over of an earlier request has an earlier number.
-            if message.sequence < self.first {
+            // What is left over of an earlier request has another number: an earlier one, or one from before the
+            // numbers began anew.
+            if message.sequence.wrapping_sub(self.first) >= self.number {
                 continue;
             }
             let Some(answer) = Acknowledgement::parse(&message)? else {
@@ -566,5 +541,129 @@ impl Intake for Answers<'_> {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::Ipv4Addr;
+
+    use chainwright_sys::netlink::{NLMSG_DONE, NLMSG_ERROR};
+
+    use super::*;
+    use crate::conntrack::Tuple;
+    use crate::netlink::replay::{Replay, Reply};
+
+    fn control(kind: u16, number: i32, sequence: u32) -> Reply {
+        let mut bytes = 36_u32.to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend([0; 2]);
+        bytes.extend(sequence.to_ne_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend((-number).to_ne_bytes());
+        bytes.extend([0; 16]);
+        Reply::Datagram(bytes)
+    }
+
+    fn answering(kernel: impl FnMut(Message<'_>) -> Vec<Reply> + Send + 'static) -> Connection {
+        let mut kernel = kernel;
+        let replay = Replay::new(move |request: &[u8]| {
+            let messages = Messages::new(request).map(Result::unwrap);
+            messages.flat_map(&mut kernel).collect()
+        });
+        Connection::over(Socket::to_peer(Box::new(replay))).with_retry(Retry::ONCE)
+    }
+
+    fn key() -> EntryKey {
+        let address = Ipv4Addr::new(10, 0, 0, 1);
+        Tuple::udp((address, 1), (address, 2)).into()
+    }
+
+    /// A stale answer is none of this request, whether its number is lower or, from before the numbers began anew, higher.
+    #[test]
+    fn an_answer_to_an_earlier_request_is_passed_over() {
+        for (next, stale) in [
+            (7, 5),
+            (u32::MAX, u32::MAX - 40),
+            (1, u32::MAX - 3),
+            (1, 900),
+            (9, 10),
+        ] {
+            let mut connection = answering(move |message| {
+                assert_eq!(message.sequence, next);
+                vec![
+                    control(NLMSG_ERROR, 0, stale),
+                    control(NLMSG_ERROR, libc::ENOENT, message.sequence),
+                ]
+            });
+            connection.sequence = next - 1;
+            assert!(!connection.delete(&key()).unwrap(), "{next} {stale}");
+        }
+        // Over the end of the numbers.
+        let mut connection = answering(|message| vec![control(NLMSG_ERROR, 0, message.sequence)]);
+        connection.sequence = u32::MAX - 2;
+        let deleted = connection.delete_all([key(); 5]).unwrap();
+        assert_eq!((deleted.deleted, deleted.absent), (5, 0));
+        assert!(connection.delete(&key()).unwrap());
+    }
+
+    /// A dump that was given up is received to its end, whatever is lost on the way: the kernel refuses another one
+    /// (`EBUSY`) until then.
+    #[test]
+    fn what_is_left_of_a_listing_is_received_whatever_is_lost() {
+        for losses in [0, 1, 3] {
+            let mut dumps = 0;
+            let mut connection = answering(move |message| {
+                if message.flags & NLM_F_DUMP == 0 {
+                    return vec![control(NLMSG_ERROR, libc::EOPNOTSUPP, message.sequence)];
+                }
+                dumps += 1;
+                let mut replies = Vec::new();
+                if dumps == 1 {
+                    replies.push(Reply::Datagram(vec![1, 2, 3])); // malformed: the listing ends there
+                    replies.extend((0..losses).map(|_| Reply::Error(libc::ENOBUFS)));
+                }
+                replies.push(control(NLMSG_DONE, 0, message.sequence));
+                replies
+            });
+            let error = connection
+                .entries(&Filter::all())
+                .unwrap()
+                .next()
+                .unwrap_err();
+            assert!(matches!(error, Error::Malformed(_)), "{error:?}");
+            connection.settle();
+            // Nothing of it is left.
+            assert!(connection.unfinished.is_none());
+            let error = connection.receive().unwrap_err();
+            assert!(
+                matches!(error, Error::Lost(Loss::Absent)),
+                "{losses}: {error:?}"
+            );
+            let mut listing = connection.entries(&Filter::all()).unwrap();
+            assert!(listing.next().unwrap().is_none());
+        }
+    }
+
+    #[test]
+    fn a_failed_listing_gives_the_same_error_again() {
+        for number in [libc::EPERM, libc::ENOMEM, libc::EINVAL] {
+            let mut connection =
+                answering(move |message| vec![control(NLMSG_ERROR, number, message.sequence)]);
+            let mut listing = connection.entries(&Filter::all()).unwrap();
+            for _ in 0..3 {
+                let error = listing.next().unwrap_err();
+                assert_eq!(error.errno().map(Errno::number), Some(number));
+                assert!(!error.ask_again(), "{error:?}");
+            }
+            assert_eq!(
+                listing
+                    .for_each(|_| {})
+                    .unwrap_err()
+                    .errno()
+                    .map(Errno::number),
+                Some(number)
+            );
+        }
     }
 }

@@ -7,14 +7,15 @@ use crate::netlink::{Dump, DumpItem, Error, Unread};
 
 /// A running listing: entries come as borrowed views, one at a time, with no allocation for any of them.
 ///
-/// It is at its end when [`next`](Self::next) comes to `Ok(None)`; after an error it stays an error. It may be dropped
+/// It is at its end when [`next`](Self::next) comes to `Ok(None)`; after an error each further call gives the same error. It may be dropped
 /// before its end.
 #[derive(Debug)]
 pub struct Listing<'c> {
     connection: &'c mut Connection,
     filter: Filter,
     dump: Dump,
-    failed: bool,
+    /// The error that it ended in.
+    failed: Option<Box<Error>>,
     unread: Unread,
 }
 
@@ -24,7 +25,7 @@ impl<'c> Listing<'c> {
             connection,
             filter,
             dump: Dump::new("list entries", sequence),
-            failed: false,
+            failed: None,
             unread: Unread::of(0),
         }
     }
@@ -37,16 +38,20 @@ impl<'c> Listing<'c> {
     #[allow(clippy::should_implement_trait)] // a lending iterator cannot be an `Iterator`
     #[inline]
     pub fn next(&mut self) -> Result<Option<EntryRef<'_>>, Error> {
-        if self.failed {
-            return Err(Error::Interrupted);
+        if let Some(error) = &self.failed {
+            return Err(error.repeated());
         }
-        self.failed = true; // until all below has gone well
-        let found = self.advance()?;
-        self.failed = false;
-        match found {
-            None => Ok(None),
-            Some((start, end)) => Ok(Some(EntryRef::parse(&self.connection.buffer[start..end])?)),
+        let entry = match self.advance() {
+            Ok(None) => return Ok(None),
+            Ok(Some((start, end))) => {
+                EntryRef::parse(&self.connection.buffer[start..end]).map_err(Error::from)
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &entry {
+            self.failed = Some(Box::new(error.repeated()));
         }
+        entry.map(Some)
     }
 
     /// Gives every entry to `each`, to the end.

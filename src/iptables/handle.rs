@@ -62,6 +62,8 @@ pub struct Iptables {
     sets: Sets,
     names: Arc<Names>,
     retry: Retry,
+    /// Whether errors suggest names, for which names of chains are read.
+    hints: bool,
     /// The generation of nf_tables that the last change made.
     made: Option<Generation>,
 }
@@ -110,6 +112,7 @@ impl Iptables {
             sets: sets::open(),
             names: Names::system(),
             retry: Retry::DEFAULT,
+            hints: true,
             made: None,
         }
     }
@@ -144,6 +147,7 @@ impl Iptables {
             sets: sets::open(),
             names: Names::system(),
             retry: Retry::DEFAULT,
+            hints: true,
             made: None,
         })
     }
@@ -178,6 +182,12 @@ impl Iptables {
         if let Inner::Legacy { policy, wait, .. } = &mut self.inner {
             (*policy, *wait) = (new, limit);
         }
+        self
+    }
+
+    /// The same, with errors that suggest no names: it then reads no more than a change needs.
+    pub(super) fn without_hints(mut self) -> Self {
+        self.hints = false;
         self
     }
 
@@ -396,7 +406,10 @@ impl Iptables {
                 } => {
                     let mut edit =
                         |editor: &mut dyn Editor| edit(&mut Edit::new(editor, &owned, &self.sets));
-                    change_nft(connection, *profile, &owned, change, &attempts, &mut edit)
+                    let hints = self.hints;
+                    change_nft(
+                        connection, *profile, hints, &owned, change, &attempts, &mut edit,
+                    )
                 }
                 Inner::Legacy {
                     connections,

@@ -380,6 +380,7 @@ mod tests {
                     legacy: [NONE, NONE],
                 },
                 nft_loaded: true,
+                counts_rules: true,
                 legacy: LEGACY.map(|_| Ok(legacy::Status::NotInUse)),
                 owned: chains.iter().map(|&backend| owned(backend)).collect(),
                 services: Vec::new(),

@@ -79,7 +79,8 @@ impl Lock {
         // O_CLOEXEC is always set by `std`.
         let file = OpenOptions::new()
             .read(true)
-            .custom_flags(libc::O_CREAT)
+            // So that opening a FIFO does not wait for a writer.
+            .custom_flags(libc::O_CREAT | libc::O_NONBLOCK | libc::O_NOCTTY)
             .mode(0o600)
             .open(&path)
             .map_err(|error| failed(Errno::of(&error)))?;
@@ -231,6 +232,18 @@ mod tests {
         assert_eq!(holder(LOCKS, libc::makedev(9, 9), 43), Some(4711));
         assert_eq!(holder(b"", device, 43), None);
         assert_eq!(holder(&[0xff; 99], device, 43), None);
+    }
+
+    #[test]
+    fn a_fifo_is_locked_and_not_waited_for() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("fifo");
+        nix::unistd::mkfifo(&path, nix::sys::stat::Mode::S_IRWXU).unwrap();
+        let policy = LockPolicy::Path(path);
+        let lock = Lock::take(&policy, Retry::ONCE).unwrap();
+        let error = Lock::take(&policy, Retry::ONCE).unwrap_err();
+        assert!(matches!(error, Error::Locked { .. }), "{error}");
+        drop(lock);
     }
 
     #[test]

@@ -37,11 +37,12 @@ impl Connection {
         let info = *replacement.info();
         let span = tracing::debug_span!("legacy replace", %family, %table);
         let _entered = span.enter();
-        if replacement.is_sent() {
+        if !replacement.claim() {
             return Err(Error::AlreadySent { family, table });
         }
-        let old = self.set_replace(replacement)?;
-        replacement.set_sent();
+        let old = self
+            .set_replace(replacement)
+            .inspect_err(|_| replacement.release())?;
         tracing::debug!(
             entries = info.num_entries(),
             bytes = info.size(),
@@ -63,9 +64,8 @@ impl Connection {
         if !any {
             return Ok(());
         }
-        let option = family.layout().set_add_counters;
         self.socket()
-            .set(option, &argument)
+            .add_counters(&argument)
             .map_err(|errno| Error::CountersLost {
                 family,
                 table,

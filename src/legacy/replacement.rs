@@ -109,14 +109,17 @@ impl Replacement {
         }
     }
 
-    /// Whether it has replaced the table.
-    pub(super) fn is_sent(&self) -> bool {
-        self.sent.load(Ordering::Relaxed)
+    /// Returns whether it may be sent: to one caller only, whichever clones and threads there are.
+    pub(super) fn claim(&self) -> bool {
+        let claimed = self
+            .sent
+            .compare_exchange(false, true, Ordering::AcqRel, Ordering::Acquire);
+        claimed.is_ok()
     }
 
-    /// It has replaced the table.
-    pub(super) fn set_sent(&self) {
-        self.sent.store(true, Ordering::Relaxed);
+    /// Allows another attempt: the kernel did not take it.
+    pub(super) fn release(&self) {
+        self.sent.store(false, Ordering::Release);
     }
 
     /// The family of the table.

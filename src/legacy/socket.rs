@@ -50,17 +50,13 @@ impl Socket {
         Ok(())
     }
 
-    /// `setsockopt` on the family's level with an argument that has no addresses in it.
-    ///
-    /// `SET_REPLACE` has one: [`replace`](Self::replace) is for it, and this refuses it.
+    /// `SET_ADD_COUNTERS`.
     ///
     /// # Errors
     /// What the kernel says: `EPERM`, `EINVAL` (the table has another number of entries), …
-    pub(super) fn set(&self, option: i32, argument: &[u8]) -> Result<(), Errno> {
-        if option == self.layout.set_replace {
-            return Err(Errno::new(libc::EINVAL));
-        }
-        self.setsockopt(option, argument)
+    pub(super) fn add_counters(&self, argument: &[u8]) -> Result<(), Errno> {
+        // SAFETY: the argument of this option holds no address (`struct xt_counters_info`).
+        unsafe { self.setsockopt(self.layout.set_add_counters, argument) }
     }
 
     /// `SET_REPLACE`: puts the number and the address of `counters` into the argument, whose head must
@@ -81,26 +77,26 @@ impl Socket {
         let head = argument.get_mut(..layout.size).ok_or(refused)?;
         head[layout.num_counters..][..size_of::<u32>()].copy_from_slice(&number.to_ne_bytes());
         let address = counters.as_mut_ptr().expose_provenance();
-        // The kernel writes to `address` during the call: `number` counters at most, which is as many
-        // as `counters`, borrowed exclusively until after it, has room for.
         head[layout.counters..][..size_of::<usize>()].copy_from_slice(&address.to_ne_bytes());
-        let result = self.setsockopt(self.layout.set_replace, argument);
+        // SAFETY: the kernel writes to `address` during the call: `number` counters at most, which is as many as
+        // `counters`, borrowed exclusively until after it, has room for. Any bytes are valid in an `xt_counters`.
+        let result = unsafe { self.setsockopt(self.layout.set_replace, argument) };
         // No address outlives what it is of.
         argument[layout.counters..][..size_of::<usize>()].fill(0);
         result
     }
 
-    /// An argument in which there is an address must be one of memory that the kernel may write to as
-    /// that option does: both callers see to it.
-    fn setsockopt(&self, option: i32, argument: &[u8]) -> Result<(), Errno> {
+    /// `setsockopt` on the family's level.
+    ///
+    /// # Safety
+    /// If the option has the kernel write to an address in the argument, the memory there must be valid for that
+    /// during the call.
+    unsafe fn setsockopt(&self, option: i32, argument: &[u8]) -> Result<(), Errno> {
         let Ok(length) = libc::socklen_t::try_from(argument.len()) else {
             return Err(Errno::new(libc::EINVAL));
         };
         // SAFETY: `argument` is borrowed for the call and `length` is its length, beyond which
-        // setsockopt does not read. Of the options that reach this, only `SET_REPLACE` makes the kernel
-        // write to memory, at the address in the argument's head; only `replace` sends it, which puts
-        // there the address of a slice that it borrows exclusively, and beside it the slice's length,
-        // beyond which the kernel does not write; any bytes are valid in an `xt_counters`. The
+        // setsockopt does not read. To what an address in it leads, the caller answers for. The
         // descriptor is open, since `self.fd` owns it.
         let result = unsafe {
             libc::setsockopt(

@@ -172,6 +172,17 @@ impl<'a> Expected<'a> {
         Ok(Some(payload))
     }
 
+    /// Skips the attribute that comes next, if it is an empty one of this type.
+    #[inline(always)]
+    pub(crate) fn skip_empty(&mut self, kind: u16) -> bool {
+        let found = self.0.split_first_chunk::<HEADER>();
+        match found.filter(|(header, _)| **header == header_of(kind, HEADER)) {
+            Some((_, rest)) => self.0 = rest,
+            None => return false,
+        }
+        true
+    }
+
     /// What comes next, with its header and without, if it is of this type. It must be of a length that
     /// needs no padding, as attributes with others in them are: the caller sees to that.
     #[inline(always)]

@@ -164,6 +164,64 @@ impl Error {
         self
     }
 
+    /// Returns the same error once more: what failed stays failed for the same reason.
+    pub(crate) fn repeated(&self) -> Self {
+        let copy = |source: &io::Error| match source.raw_os_error() {
+            Some(number) => io::Error::from_raw_os_error(number),
+            None => io::Error::new(source.kind(), source.to_string()),
+        };
+        match self {
+            Self::Open { protocol, source } => Self::Open {
+                protocol: *protocol,
+                source: copy(source),
+            },
+            Self::NotLoaded => Self::NotLoaded,
+            Self::Option { option, source } => Self::Option {
+                option,
+                source: copy(source),
+            },
+            Self::Send { length, source } => Self::Send {
+                length: *length,
+                source: copy(source),
+            },
+            Self::TooLarge { length, limit } => Self::TooLarge {
+                length: *length,
+                limit: *limit,
+            },
+            Self::Unfit(unfit) => Self::Unfit(unfit.clone()),
+            Self::Receive { source } => Self::Receive {
+                source: copy(source),
+            },
+            Self::Lost(loss) => Self::Lost(*loss),
+            Self::Truncated { length, capacity } => Self::Truncated {
+                length: *length,
+                capacity: *capacity,
+            },
+            Self::Malformed(malformed) => Self::Malformed(*malformed),
+            Self::Refused {
+                request,
+                errno,
+                text,
+            } => Self::Refused {
+                request,
+                errno: *errno,
+                text: text.clone(),
+            },
+            Self::Lacks {
+                request,
+                what,
+                since,
+                errno,
+            } => Self::Lacks {
+                request,
+                what,
+                since: *since,
+                errno: *errno,
+            },
+            Self::Interrupted => Self::Interrupted,
+        }
+    }
+
     /// Whether the same question may well be answered when it is asked again: replies were lost, or a
     /// change ran across the listing.
     #[must_use]

@@ -267,28 +267,47 @@ pub enum Misfit {
         /// The name.
         name: BString,
     },
-    /// A name that is longer than any of the kernel's (`NFT_NAME_MAXLEN`).
-    #[error("the name {:?}… is {} bytes long; the kernel's are at most 255", name.get(..32).unwrap_or(name).as_bstr(), name.len())]
+    /// A name that is longer than the kernel's can be: 255 bytes (`NFT_NAME_MAXLEN`), 15 for a network device
+    /// (`IFNAMSIZ`), 4096 for a security context (`NFT_SECMARK_CTX_MAXLEN`).
+    #[error("the name {:?}… is {} bytes long; the kernel's are at most {most}", name.get(..32).unwrap_or(name).as_bstr(), name.len())]
     LongName {
         /// The name.
         name: BString,
+        /// The kernel's limit, in bytes.
+        most: usize,
+    },
+    /// Data that the kernel only keeps, and of which it keeps no more than this (`NFT_USERDATA_MAXLEN`).
+    #[error("the user data is {length} bytes long; the kernel keeps at most {most}")]
+    LongData {
+        /// The length, in bytes.
+        length: usize,
+        /// The kernel's limit, in bytes.
+        most: usize,
     },
 }
 
 impl Misfit {
     /// Why this cannot be a name of the kernel's; `None` if it can.
     #[inline]
-    pub(crate) fn of_name(name: &[u8]) -> Option<Self> {
+    pub(crate) fn of_name(name: &[u8], most: usize) -> Option<Self> {
         if name.find_byte(0).is_some() {
             return Some(Self::Nul { name: name.into() });
         }
-        (name.len() > LONGEST_NAME).then(|| Self::LongName { name: name.into() })
+        (name.len() > most).then(|| Self::LongName {
+            name: name.into(),
+            most,
+        })
     }
 }
 
-/// No string of nf_tables is longer: names have 255 bytes and a NUL (`NFT_NAME_MAXLEN`), and the context
-/// of a secmark has as many without one.
-const LONGEST_NAME: usize = 256;
+/// The longest name of a table, a chain, a set, an object: `NFT_NAME_MAXLEN` without the NUL.
+const LONGEST_NAME: usize = 255;
+/// The longest name of a network device: `IFNAMSIZ` without the NUL.
+const LONGEST_DEVICE: usize = libc::IFNAMSIZ - 1;
+/// The longest context of a secmark: `NFT_SECMARK_CTX_MAXLEN`. Older kernels take 256 bytes.
+pub(crate) const LONGEST_CONTEXT: usize = 4096;
+/// The most user data of an object, a rule or an element: `NFT_USERDATA_MAXLEN`.
+const LONGEST_DATA: usize = 256;
 
 /// Appends one message to a buffer: header, `nfgenmsg`, attributes, nested attributes.
 ///
@@ -391,7 +410,8 @@ impl<'b> MessageWriter<'b> {
 
     #[inline]
     fn pad(&mut self) {
-        let unaligned = self.buffer.len() % 4;
+        // Of the message, wherever it starts.
+        let unaligned = (self.buffer.len() - self.start) % 4;
         if unaligned != 0 {
             self.buffer.extend_from_slice(&[0; 3][..4 - unaligned]);
         }
@@ -445,7 +465,12 @@ impl<'b> MessageWriter<'b> {
     /// Whether this can be a name of the kernel's; if not, [`finish`](Self::finish) fails.
     #[inline]
     pub(crate) fn admits_name(&mut self, attribute: u16, name: &[u8]) -> bool {
-        match Misfit::of_name(name) {
+        self.admits(attribute, name, LONGEST_NAME)
+    }
+
+    #[inline]
+    fn admits(&mut self, attribute: u16, name: &[u8], most: usize) -> bool {
+        match Misfit::of_name(name, most) {
             None => true,
             Some(misfit) => {
                 self.misfit(attribute, misfit);
@@ -455,10 +480,20 @@ impl<'b> MessageWriter<'b> {
     }
 
     /// Appends an attribute with a string, ended by a NUL as the kernel keeps names. One that has a NUL
-    /// in it, or is longer than any name, makes [`finish`](Self::finish) fail.
+    /// in it, or is longer than a name can be, makes [`finish`](Self::finish) fail.
     #[inline]
     pub fn string(&mut self, kind: u16, value: &[u8]) -> &mut Self {
-        if !self.admits_name(kind, value) {
+        self.string_up_to(kind, value, LONGEST_NAME)
+    }
+
+    /// As [`string`](Self::string), the name of a network device.
+    pub(crate) fn device(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        self.string_up_to(kind, value, LONGEST_DEVICE)
+    }
+
+    #[inline]
+    fn string_up_to(&mut self, kind: u16, value: &[u8], most: usize) -> &mut Self {
+        if !self.admits(kind, value, most) {
             return self;
         }
         self.open(kind, value.len() + 1);
@@ -471,11 +506,30 @@ impl<'b> MessageWriter<'b> {
     /// As [`string`](Self::string), but ended by its length alone. An empty one has its NUL: the kernel takes no string of
     /// no bytes.
     pub(crate) fn unended(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        self.unended_up_to(kind, value, LONGEST_NAME)
+    }
+
+    /// As [`unended`](Self::unended), the context of a secmark.
+    pub(crate) fn context(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        self.unended_up_to(kind, value, LONGEST_CONTEXT)
+    }
+
+    fn unended_up_to(&mut self, kind: u16, value: &[u8], most: usize) -> &mut Self {
         match value {
             [] => self.string(kind, value),
-            value if self.admits_name(kind, value) => self.bytes(kind, value),
+            value if self.admits(kind, value, most) => self.bytes(kind, value),
             _ => self,
         }
+    }
+
+    /// Appends an attribute with user data.
+    pub(crate) fn userdata(&mut self, kind: u16, value: &[u8]) -> &mut Self {
+        let (length, most) = (value.len(), LONGEST_DATA);
+        if length > most {
+            self.misfit(kind, Misfit::LongData { length, most });
+            return self;
+        }
+        self.bytes(kind, value)
     }
 
     /// Appends a nested attribute (`NLA_F_NESTED`) with what `content` writes into it.
@@ -588,7 +642,7 @@ mod tests {
 
     #[test]
     fn no_name_is_shortened() {
-        let long = [b'x'; 257];
+        let long = [b'x'; 256];
         for name in [&b"foo\0bar"[..], b"\0", b"foo\0", &long] {
             let mut buffer = vec![1, 2, 3, 4];
             let mut writer = MessageWriter::new(&mut buffer, 1, 0, 0);
@@ -598,7 +652,7 @@ mod tests {
             let error = writer.finish().unwrap_err();
             assert_eq!((error.attribute, &buffer[..]), (3, &[1, 2, 3, 4][..]));
             match name.len() {
-                257 => assert!(matches!(error.misfit, Misfit::LongName { .. })),
+                256 => assert!(matches!(error.misfit, Misfit::LongName { most: 255, .. })),
                 _ => assert_eq!(error.misfit, Misfit::Nul { name: name.into() }),
             }
         }
@@ -606,6 +660,57 @@ mod tests {
         let mut writer = MessageWriter::new(&mut buffer, 1, 0, 0);
         writer.string(3, &long[1..]);
         writer.finish().unwrap();
+    }
+
+    #[test]
+    fn attributes_are_aligned_in_the_message_wherever_it_starts() {
+        let write = |before: usize| {
+            let mut buffer = vec![0xaa; before];
+            let mut writer = MessageWriter::new(&mut buffer, 1, 0, 7);
+            writer.u8(1, 7).u8(2, 8).nested(3, |w| {
+                w.bytes(1, &[1, 2, 3]).string(2, b"ab").be16(3, 4);
+            });
+            writer.encoded(&[5, 0, 9, 0, 1]).be64(4, 5);
+            writer.finish().unwrap();
+            assert_eq!(&buffer[..before], vec![0xaa; before]);
+            buffer.split_off(before)
+        };
+        let expected = write(0);
+        for before in 1..9 {
+            assert_eq!(write(before), expected, "{before}");
+        }
+        // A message that does not fit is taken back to the same place.
+        let mut buffer = vec![1; 5];
+        let mut writer = MessageWriter::new(&mut buffer, 1, 0, 7);
+        writer.u8(1, 7).string(2, b"\0");
+        writer.finish().unwrap_err();
+        assert_eq!(buffer, [1; 5]);
+    }
+
+    #[test]
+    fn each_name_has_its_own_limit() {
+        type Write = fn(&mut MessageWriter<'_>, &[u8]);
+        let limits: [(Write, usize); 5] = [
+            (|w, value| _ = w.string(1, value), 255),
+            (|w, value| _ = w.unended(1, value), 255),
+            (|w, value| _ = w.device(1, value), 15),
+            (|w, value| _ = w.context(1, value), 4096),
+            (|w, value| _ = w.userdata(1, value), 256),
+        ];
+        for (write, most) in limits {
+            for length in [1, most - 1, most, most + 1, most + 2] {
+                let mut buffer = Vec::new();
+                let mut writer = MessageWriter::new(&mut buffer, 1, 0, 7);
+                write(&mut writer, &vec![b'x'; length]);
+                let result = writer.finish();
+                assert_eq!(result.is_ok(), length <= most, "{most} {length}");
+                if let Err(error) = result {
+                    let text = error.to_string();
+                    assert!(text.contains(&format!("at most {most}")), "{text}");
+                    assert!(buffer.is_empty());
+                }
+            }
+        }
     }
 
     #[test]

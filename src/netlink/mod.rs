@@ -45,6 +45,8 @@ pub(crate) use attribute::{Expected, Odd};
 pub use batch::{BatchReplies, Rejection, Replies, Verdict};
 pub use dump::{Dump, DumpItem};
 pub use error::{Error, Loss, Malformed};
+#[cfg(feature = "serde")]
+pub(crate) use message::LONGEST_CONTEXT;
 pub(crate) use message::Unread;
 pub use message::{Message, MessageWriter, Messages, Misfit, NfGenMsg, Unfit};
 pub(crate) use receive::{Answer, Intake, Next};

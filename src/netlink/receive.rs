@@ -3,6 +3,7 @@
 use chainwright_sys::netlink::NLMSG_OVERRUN;
 
 use super::ack::Acknowledgement;
+use super::dump::Dump;
 use super::error::{Error, Loss};
 use super::message::Messages;
 use super::socket::Socket;
@@ -40,7 +41,26 @@ impl Socket {
         }
         Ok(())
     }
+
+    /// Receives what is left of a dump that was given up and throws it away, so that the socket is free for the next
+    /// request. `question` is any request; its answer is thrown away, too. This never waits.
+    pub(crate) fn drain(&self, buffer: &mut [u8], question: &[u8], dump: Dump) {
+        let mut rest = Rest {
+            socket: self,
+            buffer,
+            question,
+            dump,
+            moving: false,
+            troubles: 0,
+            lost: false,
+        };
+        // Its errors have no one to go to: the listing was given up.
+        let _ = self.take_in(&mut rest);
+    }
 }
+
+/// How many errors are taken while the rest of a dump is received that was given up.
+const TROUBLES: usize = 4;
 
 /// Takes in one datagram of whatever it is.
 pub(crate) struct Next<'b> {
@@ -141,6 +161,58 @@ impl Intake for Answer<'_> {
                 return Ok(());
             }
             refusal.into_result(self.request)?;
+        }
+        Ok(())
+    }
+}
+
+/// Takes in what is left of a dump that was given up.
+struct Rest<'c> {
+    socket: &'c Socket,
+    buffer: &'c mut [u8],
+    /// Any request.
+    question: &'c [u8],
+    dump: Dump,
+    /// Whether the last thing that happened was a datagram: with it the kernel has made the next part, if
+    /// there is one.
+    moving: bool,
+    troubles: usize,
+    /// Whether its end will not come.
+    lost: bool,
+}
+
+impl Intake for Rest<'_> {
+    fn is_complete(&self) -> bool {
+        self.lost || self.dump.ended()
+    }
+
+    fn room(&mut self) -> Result<&mut [u8], Error> {
+        Ok(self.buffer)
+    }
+
+    fn take(&mut self, length: usize) -> Result<(), Error> {
+        self.moving = true;
+        for message in Messages::new(&self.buffer[..length]).map_while(Result::ok) {
+            let _ = self.dump.accept(message);
+        }
+        Ok(())
+    }
+
+    fn lose(&mut self, error: Error) -> Result<(), Error> {
+        match error {
+            Error::Truncated { .. } => self.moving = true,
+            Error::Lost(Loss::Absent) if self.moving => self.lost = true,
+            _ if self.troubles == TROUBLES => self.lost = true,
+            // Where the kernel had no memory for the next part, it tries again when something is
+            // received: the answer to any question.
+            Error::Lost(Loss::Absent) => {
+                self.troubles += 1;
+                self.lost = self.socket.send(self.question).is_err();
+            }
+            _ => {
+                self.troubles += 1;
+                self.moving = false;
+            }
         }
         Ok(())
     }

@@ -145,35 +145,46 @@ impl Socket {
     /// calling thread is in another namespace by now, that takes `CAP_SYS_ADMIN`.
     #[must_use]
     pub fn sibling(&self) -> Option<Self> {
+        self.try_sibling().ok()
+    }
+
+    /// As [`sibling`](Self::sibling), with the reason why it cannot be done.
+    pub(crate) fn try_sibling(&self) -> Result<Self, Error> {
+        let failed = |source| Error::Open {
+            protocol: libc::NETLINK_NETFILTER,
+            source,
+        };
         #[cfg(any(test, feature = "model"))]
         if let Way::Peer(peer) = &self.way {
-            return peer.sibling().map(Self::to_peer);
+            let sibling = peer.sibling().map(Self::to_peer);
+            return sibling.ok_or_else(|| failed(io::Error::from_raw_os_error(libc::EPERM)));
         }
         let is_here = |sibling: &Self| {
             let cookie = self.namespace_cookie();
             cookie.is_some() && sibling.namespace_cookie() == cookie
         };
-        match Self::netfilter().ok().filter(is_here) {
-            Some(sibling) => Some(sibling),
-            None => self.sibling_from_elsewhere(),
+        match Self::netfilter()? {
+            sibling if is_here(&sibling) => Ok(sibling),
+            _ => self.sibling_from_elsewhere().map_err(failed)?,
         }
     }
 
     /// Opens another socket in this one's network namespace, on a thread that enters that.
-    fn sibling_from_elsewhere(&self) -> Option<Self> {
+    fn sibling_from_elsewhere(&self) -> io::Result<Result<Self, Error>> {
         // SAFETY: the request takes no argument, and the descriptor is open for as long as `self`.
         let namespace = unsafe { libc::ioctl(self.as_fd().as_raw_fd(), SIOCGSKNS) };
         if namespace < 0 {
-            return None;
+            return Err(io::Error::last_os_error());
         }
         // SAFETY: the kernel opened this descriptor just now, for the caller alone.
         let namespace = unsafe { OwnedFd::from_raw_fd(namespace) };
         let open = move || {
-            setns(namespace, CloneFlags::CLONE_NEWNET).ok()?;
-            Self::netfilter().ok()
+            setns(namespace, CloneFlags::CLONE_NEWNET)?;
+            Ok(Self::netfilter())
         };
-        let thread = std::thread::Builder::new().spawn(open).ok()?;
-        thread.join().ok().flatten()
+        let thread = std::thread::Builder::new().spawn(open)?;
+        let panicked = |_| Err(io::Error::other("the thread panicked"));
+        thread.join().unwrap_or_else(panicked)
     }
 
     /// The socket's port: the number that the kernel knows it by in its namespace (`nlmsg_pid`).
@@ -251,7 +262,8 @@ impl Socket {
     /// (`SO_SNDBUFFORCE`, needs `CAP_NET_ADMIN`), or as far as `net.core.wmem_max` allows.
     ///
     /// # Errors
-    /// [`Error::TooLarge`] when the buffer cannot become large enough.
+    /// [`Error::TooLarge`] when the buffer cannot become large enough; [`Error::Option`] when the kernel does not tell its
+    /// size.
     pub fn reserve_send(&mut self, length: usize) -> Result<(), Error> {
         // The kernel takes a datagram of up to sk_sndbuf - 32 bytes, and doubles what it is told;
         // asking for all of it leaves room for changes in that.
@@ -265,7 +277,11 @@ impl Socket {
             // Without the privilege the kernel silently stops at net.core.wmem_max.
             let _ = setsockopt(&self.way, sockopt::SndBuf, &target);
         }
-        self.send_buffer = getsockopt(&self.way, sockopt::SndBuf).unwrap_or(0);
+        let size = getsockopt(&self.way, sockopt::SndBuf);
+        self.send_buffer = size.map_err(|errno| Error::Option {
+            option: "SO_SNDBUF",
+            source: errno.into(),
+        })?;
         let limit = self.send_buffer.saturating_sub(32);
         if length <= limit {
             Ok(())

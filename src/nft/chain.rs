@@ -2,7 +2,6 @@
 
 use std::ops::{Add, Sub};
 
-use bstr::BStr;
 use chainwright_sys::netfilter::{
     NF_ACCEPT, NF_DROP, NF_INET_FORWARD, NF_INET_INGRESS, NF_INET_LOCAL_IN, NF_INET_LOCAL_OUT,
     NF_INET_POST_ROUTING, NF_INET_PRE_ROUTING, NF_NETDEV_EGRESS, NF_NETDEV_INGRESS,
@@ -15,9 +14,9 @@ use chainwright_sys::nf_tables::{
     NFT_CHAIN_BASE, NFT_CHAIN_BINDING, NFT_CHAIN_HW_OFFLOAD, NFT_MSG_DELCHAIN,
     NFT_MSG_DESTROYCHAIN, NFT_MSG_GETCHAIN, NFT_MSG_NEWCHAIN, NFTA_CHAIN_COUNTERS,
     NFTA_CHAIN_FLAGS, NFTA_CHAIN_HANDLE, NFTA_CHAIN_HOOK, NFTA_CHAIN_ID, NFTA_CHAIN_NAME,
-    NFTA_CHAIN_POLICY, NFTA_CHAIN_TABLE, NFTA_CHAIN_TYPE, NFTA_CHAIN_USE, NFTA_CHAIN_USERDATA,
-    NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS, NFTA_HOOK_DEV, NFTA_HOOK_DEVS, NFTA_HOOK_HOOKNUM,
-    NFTA_HOOK_PRIORITY,
+    NFTA_CHAIN_PAD, NFTA_CHAIN_POLICY, NFTA_CHAIN_TABLE, NFTA_CHAIN_TYPE, NFTA_CHAIN_USE,
+    NFTA_CHAIN_USERDATA, NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS, NFTA_COUNTER_PAD, NFTA_HOOK_DEV,
+    NFTA_HOOK_DEVS, NFTA_HOOK_HOOKNUM, NFTA_HOOK_PRIORITY,
 };
 
 use super::Family;
@@ -26,6 +25,7 @@ use super::device::Devices;
 use super::name::{Bytes, Name};
 use super::object::{listed, written};
 use super::userdata::commented;
+use crate::escape::Escaped;
 
 values! {
     /// What becomes of a packet that reaches the end of a base chain: a verdict of
@@ -61,7 +61,7 @@ attributes! {
         /// Order among the chains of the hook, lowest first.
         NFTA_HOOK_PRIORITY => priority: i32,
         /// The one device that a netdev chain is bound to.
-        NFTA_HOOK_DEV => device: Name<'a>,
+        NFTA_HOOK_DEV => device: Name<'a> [device],
         /// The devices that a netdev chain is bound to.
         NFTA_HOOK_DEVS => devices: Devices<'a>,
     }
@@ -77,6 +77,7 @@ attributes! {
         NFTA_COUNTER_PACKETS => packets: u64,
         /// Number of bytes.
         NFTA_COUNTER_BYTES => bytes: u64,
+        _ => NFTA_COUNTER_PAD,
     }
 }
 
@@ -107,7 +108,8 @@ object! {
         /// Number by which rules of the same batch may refer to the chain.
         NFTA_CHAIN_ID => id: u32 [written],
         /// Data that user space keeps with the chain, opaque to the kernel.
-        NFTA_CHAIN_USERDATA => userdata: Bytes<'a>,
+        NFTA_CHAIN_USERDATA => userdata: Bytes<'a> [userdata],
+        _ => NFTA_CHAIN_PAD,
     }
 }
 
@@ -295,7 +297,7 @@ listed!(Chain as ChainRef by Scope, "list chains");
 /// A chain's name and table, for messages to people.
 impl std::fmt::Display for ChainRef<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let table: &BStr = self.table();
-        write!(f, "{} {table} {}", self.family(), self.name())
+        let (table, name) = (Escaped(self.table()), Escaped(self.name()));
+        write!(f, "{} {table} {name}", self.family())
     }
 }

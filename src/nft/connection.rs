@@ -16,8 +16,7 @@ use super::object::Listed;
 use super::watch;
 use crate::Retry;
 use crate::netlink::{
-    Answer, Dump, Error, Intake, Loss, Message, MessageWriter, Messages, Next, NfGenMsg,
-    RECEIVE_BUFFER, Socket,
+    Answer, Dump, Error, Message, MessageWriter, Next, NfGenMsg, RECEIVE_BUFFER, Socket,
 };
 use crate::retry::retrying;
 
@@ -29,8 +28,6 @@ pub(crate) const fn message_type(message: u8) -> u16 {
 /// How often an object is looked for while the ruleset changes: not found so often, it is not there. That is no attempt
 /// that failed, which [`Retry`] is for: each of these looks is answered, and the last one's answer stands.
 const LOOKS: usize = 8;
-/// How many errors are taken while the rest of a dump is received that was given up.
-const TROUBLES: usize = 4;
 /// Where the numbers of requests begin: those of a batch's operations are below.
 const SEQUENCES: u32 = 1 << 31;
 
@@ -50,6 +47,9 @@ const SEQUENCES: u32 = 1 << 31;
 /// there then is [lost](Error::Lost). A look-up is asked again, a snapshot and a [`List`](super::List) are
 /// read again, and of a commit the generation is asked for; all other listings end in the error. How often
 /// and for how long, [`with_retry`](Self::with_retry) says.
+///
+/// Do not use a connection in a child process after `fork(2)`: parent and child share the socket, and each receives
+/// answers that are for the other. Open a new one in the child. `exec` closes it.
 #[derive(Debug)]
 pub struct Connection {
     /// What its generations are of: those of different namespaces look alike.
@@ -279,17 +279,7 @@ impl Connection {
             .build(NFT_MSG_GETGEN, 0, Family::UNSPEC, |_| {})
             .is_ok()
         {
-            let mut rest = Rest {
-                socket: &self.socket,
-                buffer: &mut self.buffer,
-                question: &self.request,
-                dump,
-                moving: false,
-                troubles: 0,
-                lost: false,
-            };
-            // Its errors have no one to go to: the listing was given up.
-            let _ = self.socket.take_in(&mut rest);
+            self.socket.drain(&mut self.buffer, &self.request, dump);
         }
     }
 
@@ -421,57 +411,5 @@ impl Connection {
                 text: None,
             }),
         }
-    }
-}
-
-/// Takes in what is left of a dump that was given up.
-struct Rest<'c> {
-    socket: &'c Socket,
-    buffer: &'c mut [u8],
-    /// Any request.
-    question: &'c [u8],
-    dump: Dump,
-    /// Whether the last thing that happened was a datagram: with it the kernel has made the next part, if
-    /// there is one.
-    moving: bool,
-    troubles: usize,
-    /// Whether its end will not come.
-    lost: bool,
-}
-
-impl Intake for Rest<'_> {
-    fn is_complete(&self) -> bool {
-        self.lost || self.dump.ended()
-    }
-
-    fn room(&mut self) -> Result<&mut [u8], Error> {
-        Ok(self.buffer)
-    }
-
-    fn take(&mut self, length: usize) -> Result<(), Error> {
-        self.moving = true;
-        for message in Messages::new(&self.buffer[..length]).map_while(Result::ok) {
-            let _ = self.dump.accept(message);
-        }
-        Ok(())
-    }
-
-    fn lose(&mut self, error: Error) -> Result<(), Error> {
-        match error {
-            Error::Truncated { .. } => self.moving = true,
-            Error::Lost(Loss::Absent) if self.moving => self.lost = true,
-            _ if self.troubles == TROUBLES => self.lost = true,
-            // Where the kernel had no memory for the next part, it tries again when something is
-            // received: the answer to any question.
-            Error::Lost(Loss::Absent) => {
-                self.troubles += 1;
-                self.lost = self.socket.send(self.question).is_err();
-            }
-            _ => {
-                self.troubles += 1;
-                self.moving = false;
-            }
-        }
-        Ok(())
     }
 }

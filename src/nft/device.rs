@@ -14,6 +14,7 @@ use chainwright_sys::nf_tables::{NFTA_DEVICE_NAME, NFTA_DEVICE_PREFIX};
 
 use super::declare::{Field, nested_field};
 use super::name::{Bytes, Name};
+use crate::escape::Escaped;
 use crate::netlink::{Attributes, MessageWriter, Unfit};
 
 /// One entry of a list of devices.
@@ -37,8 +38,8 @@ pub enum Device<'a> {
 impl fmt::Display for Device<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Name(name) => write!(f, "{name}"),
-            Self::Prefix(prefix) => write!(f, "{prefix}*"),
+            Self::Name(name) => write!(f, "{}", Escaped(name)),
+            Self::Prefix(prefix) => write!(f, "{}*", Escaped(prefix)),
             Self::Unknown { kind, .. } => write!(f, "attribute {kind}"),
         }
     }
@@ -68,8 +69,8 @@ impl<'a> Devices<'a> {
         bytes.resize(bytes.len().next_multiple_of(4), 0); // the last one may lack its padding
         let mut writer = MessageWriter::bare(bytes);
         match device {
-            Device::Name(name) => writer.string(NFTA_DEVICE_NAME, name),
-            Device::Prefix(prefix) => writer.string(NFTA_DEVICE_PREFIX, prefix),
+            Device::Name(name) => writer.device(NFTA_DEVICE_NAME, name),
+            Device::Prefix(prefix) => writer.device(NFTA_DEVICE_PREFIX, prefix),
             Device::Unknown { kind, payload } => writer.bytes(kind, payload),
         };
         if let Err(error) = writer.finish_bare() {

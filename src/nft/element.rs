@@ -27,11 +27,11 @@ use chainwright_sys::nf_tables::{
     NFT_SET_ELEM_CATCHALL, NFT_SET_ELEM_INTERVAL_END, NFTA_LIST_ELEM, NFTA_SET_ELEM_DATA,
     NFTA_SET_ELEM_EXPIRATION, NFTA_SET_ELEM_EXPR, NFTA_SET_ELEM_EXPRESSIONS, NFTA_SET_ELEM_FLAGS,
     NFTA_SET_ELEM_KEY, NFTA_SET_ELEM_KEY_END, NFTA_SET_ELEM_LIST_ELEMENTS, NFTA_SET_ELEM_LIST_SET,
-    NFTA_SET_ELEM_LIST_SET_ID, NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_ELEM_OBJREF,
+    NFTA_SET_ELEM_LIST_SET_ID, NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_ELEM_OBJREF, NFTA_SET_ELEM_PAD,
     NFTA_SET_ELEM_TIMEOUT, NFTA_SET_ELEM_USERDATA,
 };
 
-use super::declare::{Field, attributes, flags, object};
+use super::declare::{Field, Padded, attributes, flags, object};
 use super::expr::{Data, Expression, Expressions, NestedExpression, Verdict};
 use super::name::{Bytes, Name};
 use super::object::{listed, written};
@@ -74,13 +74,14 @@ attributes! {
         NFTA_SET_ELEM_DATA => data: Data<'a>,
         /// Data that user space keeps with the element, opaque to the kernel: see
         /// [`userdata`](crate::nft::userdata).
-        NFTA_SET_ELEM_USERDATA => userdata: Bytes<'a>,
+        NFTA_SET_ELEM_USERDATA => userdata: Bytes<'a> [userdata],
         /// Name of the stateful object that a map has for the key.
         NFTA_SET_ELEM_OBJREF => object: Name<'a>,
         /// The one expression that goes with the element, with its state.
         NFTA_SET_ELEM_EXPR => expression: NestedExpression<'a>,
         /// The expressions, if there are more of them.
         NFTA_SET_ELEM_EXPRESSIONS => expressions: Expressions<'a>,
+        _ => NFTA_SET_ELEM_PAD,
     }
 }
 
@@ -411,7 +412,13 @@ impl<'a> Field<'a> for ElementList<'a> {
         ElementIter(Attributes::new(kept))
     }
     fn value(kept: &'a [u8]) -> Self {
-        Self::of_bytes(kept)
+        match Padded::Elements.without_padding(kept) {
+            None => Self::of_bytes(kept),
+            Some(bytes) => Self {
+                bytes: bytes.into(),
+                error: None,
+            },
+        }
     }
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {
         if let Some(error) = &self.error {

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use bstr::BString;
+use bstr::{BString, ByteSlice};
 use chainwright_sys::netlink::{NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 use chainwright_sys::nf_tables::{
     NFTA_EXPR_DATA, NFTA_LIST_ELEM, NFTA_OBJ_DATA, NFTA_OBJ_TYPE, NFTA_RULE_EXPRESSIONS,
@@ -16,6 +16,7 @@ use super::name::{Bytes, Name};
 use super::object::{Messages, Written};
 use super::{Chain, Family, Flowtable, ObjectData, Rule, Set, StatefulObject, Table};
 use crate::errno::Errno;
+use crate::escape::Escaped;
 use crate::netlink::{Attribute, Attributes, Message};
 
 /// One operation of a transaction, in words: `add rule ip nat KUBE-SERVICES #17`.
@@ -48,7 +49,7 @@ impl Operation {
     pub(super) fn fmt_words(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {} {}", self.verb, self.kind, self.family)?;
         for name in &self.path {
-            write!(f, " {name}")?;
+            write!(f, " {}", Escaped(name.as_bstr()))?;
         }
         if let Some(handle) = self.handle {
             write!(f, " handle {handle}")?;

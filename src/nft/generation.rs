@@ -45,6 +45,12 @@ impl Generation {
         Self::new(number, Origin::Recorded)
     }
 
+    /// One of no kernel.
+    #[cfg(all(test, feature = "kube"))]
+    pub(crate) const fn of_test(number: u32) -> Self {
+        Self::new(number, Origin::Recorded)
+    }
+
     /// The number.
     #[must_use]
     pub const fn number(self) -> u32 {
@@ -52,7 +58,7 @@ impl Generation {
     }
 
     /// The one that follows: there is none of the number 0.
-    pub(super) const fn next(self) -> Self {
+    pub(crate) const fn next(self) -> Self {
         let number = match self.number {
             u32::MAX => 1,
             number => number + 1,

@@ -150,6 +150,15 @@ fn text(payload: &[u8]) -> BString {
     payload.trim_end_with(|c| c == '\0').into()
 }
 
+/// What the kernel says of a hook, a family or a device that it does not have, and of a subsystem.
+const ABSENT: [i32; 5] = [
+    libc::EINVAL,
+    libc::EOPNOTSUPP,
+    libc::EPROTONOSUPPORT,
+    libc::ENODEV,
+    libc::ENOENT,
+];
+
 impl Connection {
     /// Lists the functions that are called at one hook, in the order in which they are.
     ///
@@ -180,7 +189,8 @@ impl Connection {
     ///
     /// # Errors
     /// [`Error::Lacks`] if the kernel does not tell (`nfnetlink_hook`: not built, or older than 5.14);
-    /// [`Error::Interrupted`] if they changed meanwhile; those of a request.
+    /// [`Error::Interrupted`] if they changed meanwhile; those of a request: [`Error::Refused`] with `EPERM` without
+    /// `CAP_NET_ADMIN`.
     pub fn hook_functions(
         &mut self,
         family: Family,
@@ -196,11 +206,13 @@ impl Connection {
             match error {
                 Error::Interrupted if attempts.again() => {}
                 error if error.ask_again() && attempts.again_after_loss() => {}
-                Error::Refused { errno, .. } => {
+                Error::Refused { errno, .. } if ABSENT.contains(&errno.number()) => {
                     // Another subsystem, a hook beyond the last, another device: all are refused with a number alone. There
                     // is always the first of IPv4.
                     let is_first = (family, hook) == (Family::IP, Hook::PREROUTING);
-                    if is_first {
+                    if !is_first {
+                        self.hook_functions(Family::IP, Hook::PREROUTING, None)?;
+                    } else if errno.number() == libc::EINVAL {
                         return Err(Error::Lacks {
                             request: REQUEST,
                             what: "nfnetlink_hook, which it may also be built without",
@@ -208,7 +220,6 @@ impl Connection {
                             errno,
                         });
                     }
-                    self.hook_functions(Family::IP, Hook::PREROUTING, None)?;
                     return Ok(Vec::new());
                 }
                 error => return Err(error),
@@ -231,18 +242,32 @@ impl Connection {
         let kind = u16::from(NFNL_SUBSYS_HOOK) << 8 | u16::from(NFNL_MSG_HOOK_GET);
         let sequence = self.ask_subsystem(kind, NLM_F_DUMP, family, write)?;
         let mut dump = Dump::new(REQUEST, sequence);
+        let functions = self.functions_of(&mut dump);
+        self.give_up(&dump); // if it failed before its end
+        functions
+    }
+
+    /// Receives what a dump lists.
+    fn functions_of(&mut self, dump: &mut Dump) -> Result<Vec<HookFunction>, Error> {
         let mut functions = Vec::new();
+        let mut malformed = None;
         while !dump.ended() {
             let length = self.receive()?;
             let mut unread = Unread::of(length);
             while !unread.is_empty() && !dump.ended() {
                 let (_, message) = unread.next(&self.buffer)?;
                 if let DumpItem::Object(Message { payload, .. }) = dump.accept(message)? {
-                    functions.push(HookFunction::parse(payload)?);
+                    match HookFunction::parse(payload) {
+                        Ok(function) => functions.push(function),
+                        Err(error) => _ = malformed.get_or_insert(error),
+                    }
                 }
             }
         }
-        Ok(functions)
+        match malformed {
+            None => Ok(functions),
+            Some(malformed) => Err(malformed.into()),
+        }
     }
 }
 
@@ -374,6 +399,117 @@ pub(crate) mod tests {
             let error = answering(true).hook_functions(family, hook, None);
             assert!(matches!(error, Err(Error::Lacks { .. })), "{error:?}");
         }
+    }
+
+    /// A connection that gets these replies to its requests, one after the other; behind the last an empty listing. The
+    /// types of the requests are noted.
+    fn replying(
+        replies: Vec<fn(u32) -> Vec<Reply>>,
+    ) -> (Connection, std::sync::Arc<std::sync::Mutex<Vec<u16>>>) {
+        let requests = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
+        let noted = std::sync::Arc::clone(&requests);
+        let mut replies = replies.into_iter();
+        let replay = Replay::new(move |request: &[u8]| {
+            let message = Message::first(request).unwrap();
+            noted.lock().unwrap().push(message.kind);
+            match replies.next() {
+                Some(reply) => reply(message.sequence),
+                None => vec![Reply::Datagram(control(NLMSG_DONE, 0, message.sequence))],
+            }
+        });
+        let nft = Connection::over(Socket::to_peer(Box::new(replay))).unwrap();
+        (nft, requests)
+    }
+
+    fn control(kind: u16, number: i32, sequence: u32) -> Vec<u8> {
+        let mut bytes = 36_u32.to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend([0; 2]);
+        bytes.extend(sequence.to_ne_bytes());
+        bytes.extend([0; 4]);
+        bytes.extend((-number).to_ne_bytes());
+        bytes.extend([0; 16]);
+        bytes
+    }
+
+    fn refused<const NUMBER: i32>(sequence: u32) -> Vec<Reply> {
+        vec![Reply::Datagram(control(NLMSG_ERROR, NUMBER, sequence))]
+    }
+
+    /// An error is not taken for an old kernel, nor for an empty list.
+    #[test]
+    fn a_refusal_stays_what_it_is() {
+        let refusals: [(fn(u32) -> Vec<Reply>, i32); 4] = [
+            (refused::<{ libc::EPERM }>, libc::EPERM),
+            (refused::<{ libc::ENOMEM }>, libc::ENOMEM),
+            (refused::<{ libc::EBUSY }>, libc::EBUSY),
+            (refused::<{ libc::EINTR }>, libc::EINTR),
+        ];
+        for (refusal, number) in refusals {
+            for hook in [Hook::PREROUTING, Hook::INPUT] {
+                let (mut nft, requests) = replying(vec![refusal]);
+                let error = nft.hook_functions(Family::IP, hook, None).unwrap_err();
+                let is_same =
+                    matches!(&error, Error::Refused { errno, .. } if errno.number() == number);
+                assert!(is_same, "{error:?}");
+                assert!(!error.ask_again());
+                assert_eq!(requests.lock().unwrap().len(), 1);
+            }
+            // Of a hook that is not there, whether others are is asked with the same care.
+            let (mut nft, _) = replying(vec![refused::<{ libc::EINVAL }>, refusal]);
+            let error = nft.hook_functions(Family::IP, 9, None).unwrap_err();
+            assert_eq!(error.errno().map(crate::errno::Errno::number), Some(number));
+        }
+        // These say that there is no such hook, family or device.
+        let absent: [fn(u32) -> Vec<Reply>; 5] = [
+            refused::<{ libc::EINVAL }>,
+            refused::<{ libc::EOPNOTSUPP }>,
+            refused::<{ libc::EPROTONOSUPPORT }>,
+            refused::<{ libc::ENODEV }>,
+            refused::<{ libc::ENOENT }>,
+        ];
+        for refusal in absent {
+            let (mut nft, _) = replying(vec![refusal]);
+            assert_eq!(nft.hook_functions(Family::BRIDGE, 1, None).unwrap(), []);
+        }
+    }
+
+    /// The rest of a listing that broke off is received before the next request, as the kernel runs one at a time.
+    #[test]
+    fn a_listing_that_breaks_off_is_finished() {
+        let broken: fn(u32) -> Vec<Reply> = |sequence| {
+            let mut first = bytes(IPV4_INPUT[0]);
+            first[8..12].copy_from_slice(&sequence.to_ne_bytes());
+            vec![
+                Reply::Datagram(first),
+                Reply::Error(libc::ENOBUFS),
+                Reply::Datagram(control(NLMSG_DONE, 0, sequence)),
+            ]
+        };
+        let (mut nft, requests) = replying(vec![broken]);
+        let functions = nft.hook_functions(Family::IP, Hook::INPUT, None).unwrap();
+        assert_eq!(functions, [], "the second listing's");
+        // The listing, and the listing again: the rest was there, and nothing had to be asked to get it.
+        let hook = u16::from(NFNL_SUBSYS_HOOK) << 8;
+        assert_eq!(*requests.lock().unwrap(), [hook, hook]);
+
+        let malformed: fn(u32) -> Vec<Reply> = |sequence| {
+            let mut first = bytes(IPV4_INPUT[0]);
+            first.truncate(24);
+            first[..4].copy_from_slice(&24_u32.to_ne_bytes());
+            first[8..12].copy_from_slice(&sequence.to_ne_bytes());
+            let done = control(NLMSG_DONE, 0, sequence);
+            vec![Reply::Datagram(first), Reply::Datagram(done)]
+        };
+        let (mut nft, _) = replying(vec![malformed]);
+        let error = nft
+            .hook_functions(Family::IP, Hook::INPUT, None)
+            .unwrap_err();
+        assert!(matches!(error, Error::Malformed(_)), "{error:?}");
+        assert_eq!(
+            nft.hook_functions(Family::IP, Hook::INPUT, None).unwrap(),
+            []
+        );
     }
 
     /// Whatever is cut off or turned, it is an answer or an error.

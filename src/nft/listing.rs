@@ -134,7 +134,7 @@ impl Filter<'_> {
 ///
 /// The listing is whole and of one generation if [`next`](Self::next) came to `Ok(None)`; if a
 /// change ran across it, it ends in [`Error::Interrupted`] instead, after the last object. After an
-/// error it stays an error.
+/// error each further call gives the same error.
 ///
 /// Two flaws of the kernel (seen on Linux 6.18) no reader can tell from a whole listing. It cuts a
 /// listing short, without a word, at an object of more than 32 KiB, such as a rule with some hundred
@@ -151,8 +151,8 @@ pub struct Listing<'c, T> {
     /// What was asked.
     message: u8,
     dump: Dump,
-    /// Whether it ended in an error: it then stays one.
-    failed: bool,
+    /// The error that it ended in.
+    failed: Option<Box<Error>>,
     /// Generations of messages whose changes the kernel does not mark.
     generations: Generations,
     unread: Unread,
@@ -171,7 +171,7 @@ impl<'c, T: Listed> Listing<'c, T> {
             connection,
             filter,
             dump: Dump::new(T::REQUEST, sequence),
-            failed: false,
+            failed: None,
             generations: Generations::default(),
             unread: Unread::default(),
             object: PhantomData,
@@ -180,22 +180,26 @@ impl<'c, T: Listed> Listing<'c, T> {
 
     #[inline]
     pub(super) fn next_view(&mut self) -> Result<Option<T::View<'_>>, Error> {
-        if self.failed {
-            return Err(Error::Interrupted);
+        if let Some(error) = &self.failed {
+            return Err(error.repeated());
         }
-        self.failed = true; // until all below has gone well
-        let object = match self.advance()? {
-            None => None,
-            Some((start, end)) => Some(T::view(&self.connection.buffer[start..end])?),
+        let object = match self.advance() {
+            Ok(None) => return Ok(None),
+            Ok(Some((start, end))) => {
+                T::view(&self.connection.buffer[start..end]).map_err(Error::from)
+            }
+            Err(error) => Err(error),
         };
-        self.failed = false;
-        Ok(object)
+        if let Err(error) = &object {
+            self.failed = Some(Box::new(error.repeated()));
+        }
+        object.map(Some)
     }
 
     #[inline(always)]
     pub(super) fn for_each_view(mut self, mut each: impl FnMut(T::View<'_>)) -> Result<(), Error> {
-        if self.failed {
-            return Err(Error::Interrupted);
+        if let Some(error) = self.failed.take() {
+            return Err(*error);
         }
         self.for_each_payload(|payload| {
             each(T::view(payload)?);
@@ -349,13 +353,27 @@ impl<'c> ElementListing<'c> {
     #[allow(clippy::should_implement_trait)] // a lending iterator cannot be an `Iterator`
     #[inline]
     pub fn next(&mut self) -> Result<Option<ElementRef<'_>>, Error> {
-        if self.messages.failed {
-            return Err(Error::Interrupted);
+        if let Some(error) = &self.messages.failed {
+            return Err(error.repeated());
         }
-        self.messages.failed = true; // until all below has gone well
+        let element = match self.advance() {
+            Ok(None) => return Ok(None),
+            Ok(Some((start, end))) => {
+                ElementRef::parse(&self.messages.connection.buffer[start..end]).map_err(Error::from)
+            }
+            Err(error) => Err(error),
+        };
+        if let Err(error) = &element {
+            self.messages.failed = Some(Box::new(error.repeated()));
+        }
+        element.map(Some)
+    }
+
+    /// Finds the next element: where its attributes start and end in the buffer.
+    #[inline(always)]
+    fn advance(&mut self) -> Result<Option<(usize, usize)>, Error> {
         while self.at >= self.end {
             let Some((start, end)) = self.messages.advance()? else {
-                self.messages.failed = false;
                 return Ok(None);
             };
             let list = span_of_list(&self.messages.connection.buffer[start..end])?;
@@ -364,10 +382,9 @@ impl<'c> ElementListing<'c> {
         let list = &self.messages.connection.buffer[self.at..self.end];
         let mut attributes = Attributes::new(list);
         let (_, element) = attributes.advance()?;
+        let start = self.at + (element.as_ptr() as usize - list.as_ptr() as usize);
         self.at += attributes.offset();
-        let element = ElementRef::parse(element)?;
-        self.messages.failed = false;
-        Ok(Some(element))
+        Ok(Some((start, start + element.len())))
     }
 
     /// Gives every element to `each`, to the end: the fastest way through a listing.
@@ -376,8 +393,8 @@ impl<'c> ElementListing<'c> {
     /// As [`next`](Self::next).
     #[inline(always)]
     pub fn for_each(mut self, mut each: impl FnMut(ElementRef<'_>)) -> Result<(), Error> {
-        if self.messages.failed {
-            return Err(Error::Interrupted);
+        if let Some(error) = self.messages.failed.take() {
+            return Err(*error);
         }
         // What is left of a message that `next` began.
         while self.at < self.end {

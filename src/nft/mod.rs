@@ -130,17 +130,20 @@ pub use owner_tag::{OwnerTag, OwnerTagError};
 pub use ownership::Ownership;
 pub use pool::Pool;
 pub use preflight::{Missing, Need};
+pub(crate) use rule::is_cheaper_anew;
 pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
+#[cfg(feature = "kube")]
+pub(crate) use snapshot::is_same_rule;
 #[cfg(feature = "text")]
-pub(crate) use snapshot::{Answered, Needed};
+pub(crate) use snapshot::{Answered, Needed, is_map, is_meter};
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};
 pub use snapshot::{
-    Contents, ElementsOf, LeftOut, MissingRules, NotOwn, Plan, PlanOptions, Replaced, Restored,
-    Snapshot, SnapshotChain, SnapshotError, SnapshotOptions, SnapshotSet, SnapshotTable,
-    WriteError,
+    Contents, ElementsOf, LeftOut, MissingRules, NotOwn, Part, PartialSnapshot, Plan, PlanOptions,
+    Replaced, Restored, Snapshot, SnapshotChain, SnapshotError, SnapshotOptions, SnapshotSet,
+    SnapshotTable, WriteError,
 };
 #[cfg(feature = "backup")]
 pub use snapshot::{FileError, NotRegular, Provenance};

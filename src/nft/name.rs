@@ -7,6 +7,8 @@ use std::ops::Deref;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use crate::escape::Escaped;
+
 /// Bytes that are borrowed or owned: register contents, user data, whatever is opaque here.
 ///
 /// With the feature `serde` they are written as a string of hexadecimal digits.
@@ -174,9 +176,10 @@ impl PartialEq<&str> for Name<'_> {
     }
 }
 
+/// Displays the name; one with control characters with escapes, so that it stays in its line.
 impl fmt::Display for Name<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(&*self.0, f)
+        fmt::Display::fmt(&Escaped(&self.0), f)
     }
 }
 
@@ -193,13 +196,13 @@ mod serial {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::{BString, ByteSlice, Bytes, Name};
-    use crate::netlink::Misfit;
+    use crate::netlink::{LONGEST_CONTEXT, Misfit};
 
     /// A string; bytes that are not UTF-8, and backslashes, are escaped (`\xFF`, `\\`). What cannot be a
     /// name of the kernel's is an error.
     impl Serialize for Name<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            if let Some(misfit) = Misfit::of_name(self) {
+            if let Some(misfit) = Misfit::of_name(self, LONGEST_CONTEXT) {
                 return Err(serde::ser::Error::custom(misfit));
             }
             match self.to_str() {
@@ -216,7 +219,7 @@ mod serial {
                 true => BString::from(Vec::unescape_bytes(&text)).into(),
                 false => text.into(),
             };
-            match Misfit::of_name(&name) {
+            match Misfit::of_name(&name, LONGEST_CONTEXT) {
                 None => Ok(name),
                 Some(misfit) => Err(D::Error::custom(misfit)),
             }

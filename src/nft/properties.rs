@@ -251,6 +251,7 @@ impl Arbitrary for Devices<'_> {
             .prop_map(|entries| {
                 let mut devices = Devices::default();
                 for (kind, name) in &entries {
+                    let name = &name[..name.len().min(15)]; // no device has a longer one
                     devices.push(match *kind {
                         NFTA_DEVICE_NAME => Device::Name(name.as_bstr()),
                         NFTA_DEVICE_PREFIX => Device::Prefix(name.as_bstr()),
@@ -527,7 +528,8 @@ impl Met {
         let met = self.0.borrow();
         // Each is there in three of four cases.
         if *self.1.borrow() >= 16 {
-            for (kind, name) in known {
+            // Padding is read and never written.
+            for (kind, name) in known.iter().filter(|(_, name)| !name.ends_with("_PAD")) {
                 assert!(met.contains(kind), "{name} was never there");
             }
         }

@@ -8,8 +8,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use chainwright_sys::netlink::{NLM_F_DUMP_INTR, NLM_F_MULTI, NLMSG_DONE, NLMSG_OVERRUN};
-use chainwright_sys::nf_tables::{NFT_MSG_GETCHAIN, NFT_MSG_GETGEN, NFT_MSG_NEWGEN};
+use chainwright_sys::netlink::{
+    NLM_F_DUMP_INTR, NLM_F_MULTI, NLMSG_DONE, NLMSG_ERROR, NLMSG_OVERRUN,
+};
+use chainwright_sys::nf_tables::{
+    NFT_MSG_GETCHAIN, NFT_MSG_GETGEN, NFT_MSG_NEWCHAIN, NFT_MSG_NEWGEN,
+};
 use chainwright_sys::nfnetlink::NFNL_MSG_BATCH_BEGIN;
 
 use super::captured::hex;
@@ -389,6 +393,78 @@ fn an_interrupted_listing_ends_in_an_error_and_stays_one() {
             (list.len(), list.generation().map(Generation::number)),
             (2, Some(2))
         );
+    }
+}
+
+/// A permission error does not become one that asking again may mend.
+#[test]
+fn a_failed_listing_gives_the_same_error_again() {
+    let failing = |reply: fn(u32) -> Reply| {
+        let replay = Replay::new(move |request: &[u8]| vec![reply(sequence_of(request))]);
+        Connection::over(Socket::to_peer(Box::new(replay)))
+            .unwrap()
+            .with_retry(Retry::ONCE)
+    };
+    fn refusal(sequence: u32, number: i32) -> Reply {
+        let mut datagram = bare(NLMSG_ERROR, 0, sequence);
+        datagram.extend((-number).to_ne_bytes());
+        datagram.extend([0; 16]);
+        let length = datagram.len() as u32;
+        datagram[..4].copy_from_slice(&length.to_ne_bytes());
+        Reply::Datagram(datagram)
+    }
+    // What comes, whether asking again may help, and the error number.
+    type Case = (fn(u32) -> Reply, bool, Option<i32>);
+    let cases: [Case; 8] = [
+        (
+            |sequence| refusal(sequence, libc::EPERM),
+            false,
+            Some(libc::EPERM),
+        ),
+        (
+            |sequence| refusal(sequence, libc::ENOMEM),
+            false,
+            Some(libc::ENOMEM),
+        ),
+        (
+            |sequence| refusal(sequence, libc::EOPNOTSUPP),
+            false,
+            Some(libc::EOPNOTSUPP),
+        ),
+        (|_| Reply::Error(libc::ENOBUFS), true, Some(libc::ENOBUFS)),
+        (|_| Reply::Error(libc::EIO), false, Some(libc::EIO)),
+        (
+            |sequence| Reply::Datagram(bare(NLMSG_OVERRUN, 0, sequence)),
+            true,
+            None,
+        ),
+        (|_| Reply::Datagram(vec![1; 7]), false, None),
+        (
+            |sequence| Reply::Datagram(bare(message_type(NFT_MSG_NEWCHAIN), NLM_F_MULTI, sequence)),
+            false,
+            None,
+        ),
+    ];
+    let check = |error: &Error, (_, again, errno): &Case| {
+        assert_eq!(error.ask_again(), *again, "{error:?}");
+        let number = error.errno().map(crate::errno::Errno::number);
+        assert_eq!(number, *errno, "{error:?}");
+        error.to_string()
+    };
+    for case in &cases {
+        let mut nft = failing(case.0);
+        let mut listing = nft.chains(Scope::all()).unwrap();
+        let first = check(&listing.next().unwrap_err(), case);
+        for _ in 0..3 {
+            assert_eq!(check(&listing.next().unwrap_err(), case), first);
+        }
+        assert_eq!(check(&listing.for_each(|_| {}).unwrap_err(), case), first);
+        let mut elements = nft.elements(Family::IP, "t", "s").unwrap();
+        let first = check(&elements.next().unwrap_err(), case);
+        for _ in 0..3 {
+            assert_eq!(check(&elements.next().unwrap_err(), case), first);
+        }
+        assert_eq!(check(&elements.for_each(|_| {}).unwrap_err(), case), first);
     }
 }
 

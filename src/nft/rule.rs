@@ -6,7 +6,7 @@ use bstr::BStr;
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELRULE, NFT_MSG_DESTROYRULE, NFT_MSG_GETRULE, NFT_MSG_NEWRULE, NFTA_RULE_CHAIN,
     NFTA_RULE_CHAIN_ID, NFTA_RULE_COMPAT, NFTA_RULE_COMPAT_FLAGS, NFTA_RULE_COMPAT_PROTO,
-    NFTA_RULE_EXPRESSIONS, NFTA_RULE_HANDLE, NFTA_RULE_ID, NFTA_RULE_POSITION,
+    NFTA_RULE_EXPRESSIONS, NFTA_RULE_HANDLE, NFTA_RULE_ID, NFTA_RULE_PAD, NFTA_RULE_POSITION,
     NFTA_RULE_POSITION_ID, NFTA_RULE_TABLE, NFTA_RULE_USERDATA,
 };
 
@@ -16,6 +16,7 @@ use super::expr::{Expression, ExpressionIter, Expressions};
 use super::name::{Bytes, Name};
 use super::object::{listed, written};
 use super::userdata::commented;
+use crate::escape::Escaped;
 use crate::netlink::Malformed;
 
 attributes! {
@@ -28,6 +29,17 @@ attributes! {
         /// `NFT_RULE_COMPAT_F_INV` when the rule is for all protocols but that one.
         NFTA_RULE_COMPAT_FLAGS => flags: u32,
     }
+}
+
+/// Whether it takes the kernel less to delete all rules of a chain at once and to make so many, than to look for rules by
+/// their handles if it passes so many rules in the chain's list on the way.
+///
+/// Linux 6.18 passes a rule in some nanoseconds, and deletes one and makes another in some 25 microseconds. Up to 5
+/// million rules are passed in any case, so that rules which can stay do so.
+pub(crate) const fn is_cheaper_anew(passed: usize, rules: usize) -> bool {
+    const CHEAP: usize = 5_000_000;
+    const A_RULE: usize = 3_000;
+    passed > CHEAP.saturating_add(A_RULE.saturating_mul(rules))
 }
 
 object! {
@@ -50,13 +62,14 @@ object! {
         /// Protocol for the checks of xtables extensions; written only.
         NFTA_RULE_COMPAT => compat: Compat [written],
         /// Data that user space keeps with the rule, opaque to the kernel.
-        NFTA_RULE_USERDATA => userdata: Bytes<'a>,
+        NFTA_RULE_USERDATA => userdata: Bytes<'a> [userdata],
         /// Number by which operations of the same batch may refer to the rule.
         NFTA_RULE_ID => id: u32 [written, identity],
         /// The position as such a number.
         NFTA_RULE_POSITION_ID => position_id: u32 [written],
         /// The chain as the number that it was given in the same batch.
         NFTA_RULE_CHAIN_ID => chain_id: u32 [written],
+        _ => NFTA_RULE_PAD,
     }
 }
 
@@ -110,7 +123,7 @@ impl fmt::Display for Bytecode<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(family_name(self.family.0.into()))?;
         for name in [self.table, self.chain].into_iter().flatten() {
-            write!(f, " {name}")?;
+            write!(f, " {}", Escaped(name))?;
         }
         for number in [self.handle, self.position].into_iter().flatten() {
             write!(f, " {number}")?;

@@ -22,8 +22,8 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_COUNT, NFTA_SET_DATA_LEN, NFTA_SET_DATA_TYPE, NFTA_SET_DESC, NFTA_SET_DESC_CONCAT,
     NFTA_SET_DESC_SIZE, NFTA_SET_EXPR, NFTA_SET_EXPRESSIONS, NFTA_SET_FIELD_LEN, NFTA_SET_FLAGS,
     NFTA_SET_GC_INTERVAL, NFTA_SET_HANDLE, NFTA_SET_ID, NFTA_SET_KEY_LEN, NFTA_SET_KEY_TYPE,
-    NFTA_SET_NAME, NFTA_SET_OBJ_TYPE, NFTA_SET_POLICY, NFTA_SET_TABLE, NFTA_SET_TIMEOUT,
-    NFTA_SET_TYPE, NFTA_SET_USERDATA,
+    NFTA_SET_NAME, NFTA_SET_OBJ_TYPE, NFTA_SET_PAD, NFTA_SET_POLICY, NFTA_SET_TABLE,
+    NFTA_SET_TIMEOUT, NFTA_SET_TYPE, NFTA_SET_USERDATA,
 };
 
 use super::Family;
@@ -35,6 +35,7 @@ use super::name::{Bytes, Name};
 use super::object::{listed, written};
 use super::userdata::{self, commented};
 use super::{Milliseconds, Milliseconds32};
+use crate::escape::Escaped;
 use crate::netlink::{Attributes, MessageWriter};
 
 flags! {
@@ -170,7 +171,7 @@ object! {
         NFTA_SET_POLICY => policy: SetPolicy,
         /// Data that user space keeps with the set, opaque to the kernel: see
         /// [`userdata`](crate::nft::userdata).
-        NFTA_SET_USERDATA => userdata: Bytes<'a>,
+        NFTA_SET_USERDATA => userdata: Bytes<'a> [userdata],
         /// Number of elements that there may be, and fields of a concatenation.
         NFTA_SET_DESC => description: SetDesc,
         /// The kernel's name, or address, of the implementation (Linux 6.16), for information only.
@@ -184,6 +185,7 @@ object! {
         /// Number by which other operations of the same batch may refer to the set. The kernel wants
         /// one of every set that is added: 0 is written if there is none here.
         NFTA_SET_ID => id: u32 [written],
+        _ => NFTA_SET_PAD,
     }
 }
 
@@ -405,7 +407,8 @@ listed!(
 /// The line that `nft --debug=netlink list ruleset` prints above a set's elements (nft 1.0.6).
 impl fmt::Display for SetRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {} @{}", self.family(), self.table(), self.name())
+        let (table, name) = (Escaped(self.table()), Escaped(self.name()));
+        write!(f, "{} {table} @{name}", self.family())
     }
 }
 

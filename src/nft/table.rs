@@ -3,7 +3,8 @@
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELTABLE, NFT_MSG_DESTROYTABLE, NFT_MSG_GETTABLE, NFT_MSG_NEWTABLE,
     NFT_TABLE_F_DORMANT, NFT_TABLE_F_OWNER, NFT_TABLE_F_PERSIST, NFTA_TABLE_FLAGS,
-    NFTA_TABLE_HANDLE, NFTA_TABLE_NAME, NFTA_TABLE_OWNER, NFTA_TABLE_USE, NFTA_TABLE_USERDATA,
+    NFTA_TABLE_HANDLE, NFTA_TABLE_NAME, NFTA_TABLE_OWNER, NFTA_TABLE_PAD, NFTA_TABLE_USE,
+    NFTA_TABLE_USERDATA,
 };
 
 use super::Family;
@@ -97,9 +98,10 @@ object! {
         /// Number of chains in the table, given by the kernel.
         NFTA_TABLE_USE => references: u32 [given],
         /// Data that user space keeps with the table, opaque to the kernel.
-        NFTA_TABLE_USERDATA => userdata: Bytes<'a>,
+        NFTA_TABLE_USERDATA => userdata: Bytes<'a> [userdata],
         /// Netlink port of the owner, given by the kernel.
         NFTA_TABLE_OWNER => owner: u32 [given],
+        _ => NFTA_TABLE_PAD,
     }
 }
 

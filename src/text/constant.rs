@@ -184,11 +184,11 @@ pub(super) fn numeric(out: &mut impl Write, value: &Value, options: &Options) ->
         },
         DataType::TIME if number.is_multiple_of(1000) => write!(out, "{}s", number / 1000),
         DATE => match i64::try_from(number / 1_000_000_000) {
-            Ok(seconds) => date(out, seconds, &options.time_zone),
+            Ok(seconds) => date(out, seconds, options.time_zone.get()),
             Err(_) => write!(out, "{number}"),
         },
         HOUR => match i64::try_from(number) {
-            Ok(seconds) if seconds < 86_400 => hour(out, seconds, &options.time_zone),
+            Ok(seconds) if seconds < 86_400 => hour(out, seconds, options.time_zone.get()),
             _ => write!(out, "{number}"),
         },
         DataType::IFNAME | DataType::STRING | DAY | DataType::TIME => plain(out, value, options),

@@ -70,17 +70,21 @@ mod units;
 mod value;
 #[cfg(all(feature = "text", feature = "diff"))]
 mod words;
+#[cfg(feature = "text")]
+mod zone;
 
+#[cfg(feature = "text")]
+pub use crate::nft::Part;
 #[cfg(feature = "text-json")]
 pub use json::Json;
 #[cfg(feature = "nftables-crate")]
 pub use json::NotInStructs;
 #[cfg(feature = "text")]
-pub use list::{Listing, Options, Part, rule};
-#[cfg(feature = "text")]
-pub use parse::Error;
+pub use list::{Listing, Options, rule};
 #[cfg(all(feature = "text", any(test, feature = "fuzzing")))]
 pub(crate) use parse::parsed_rules;
+#[cfg(feature = "text")]
+pub use parse::{Error, read_text};
 #[cfg(feature = "text")]
 pub use question::{Answer, Known, Question, Watched};
 #[cfg(feature = "text")]

@@ -8,7 +8,7 @@ use bstr::ByteSlice;
 
 use super::compile::{Compiler, not_a_change};
 use super::describe::describe;
-use super::list::{Listing, Options, Part};
+use super::list::{Listing, Options};
 use super::parse::{
     Command, Described, Error, Fault, Kind, Object, SetDeclaration, Verb, WatchedKind,
 };
@@ -16,7 +16,10 @@ use super::run::RunError;
 use super::script::Script;
 use super::syntax::Place;
 use crate::nft::live::{Event, EventObject};
-use crate::nft::{Answered, Connection, Family, Name, Scope, Set, SetId, Snapshot};
+use crate::nft::{
+    Answered, Connection, ElementsOf, Family, Name, Part, Scope, Set, SetId, Snapshot,
+    SnapshotError, SnapshotOptions,
+};
 
 /// A command of a script that changes nothing in a transaction: `list`, `reset`, `get`, `describe`, `monitor`.
 #[derive(Debug, Clone, Copy)]
@@ -36,36 +39,110 @@ pub struct Answer<'s> {
 /// since. Counters, and elements that come with packets or go with time, are as they were read.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    read: Vec<(Scope<'static>, Arc<Snapshot>)>,
+    /// By the tables.
+    read: HashMap<String, Arc<Snapshot>>,
+    terse: bool,
+    with_bytecode: bool,
+}
+
+/// Reads parts of these tables; without the elements of sets that have names if it is to be terse.
+fn read(
+    nft: &mut Connection,
+    scope: &Scope<'_>,
+    parts: &[Part<'_>],
+    terse: bool,
+) -> Result<Snapshot, SnapshotError> {
+    let elements = match terse {
+        true => ElementsOf::ANONYMOUS,
+        false => ElementsOf::all(),
+    };
+    let options = SnapshotOptions { elements };
+    let read = nft.snapshot_parts(scope.clone(), parts, options)?;
+    Ok(read.into_inner())
 }
 
 impl Known {
-    pub(super) fn snapshot(
+    /// Nothing yet. Without the elements of sets if the options have no use for them: then no answer from it has them.
+    #[must_use]
+    pub fn new(options: &Options) -> Self {
+        Self {
+            terse: options.terse,
+            ..Self::default()
+        }
+    }
+
+    /// The same, for answers of which the [bytecode](Answer::bytecode) is printed: they need the whole tables.
+    #[must_use]
+    pub fn with_bytecode(self) -> Self {
+        Self {
+            read: HashMap::new(),
+            with_bytecode: true,
+            ..self
+        }
+    }
+
+    /// What answers a question, with what the script's other questions ask of the same tables: these are of one reading.
+    fn snapshot(
         &mut self,
         nft: &mut Connection,
-        scope: &Scope<'_>,
+        question: &Question<'_>,
+        about: &About<'_>,
     ) -> Result<Arc<Snapshot>, RunError> {
         if !self.read.is_empty() {
             let now = Some(nft.generation()?);
-            self.read
-                .retain(|(_, snapshot)| snapshot.generation() == now);
+            self.read.retain(|_, snapshot| snapshot.generation() == now);
         }
-        if let Some((_, snapshot)) = self.read.iter().find(|(of, _)| of == scope) {
+        let tables = format!("{:?}", about.scope);
+        if let Some(snapshot) = self.read.get(&tables) {
             return Ok(snapshot.clone());
         }
-        let snapshot = Arc::new(nft.snapshot(scope.clone())?);
-        let table = scope.table.clone().map(Name::into_owned);
-        let scope = Scope {
-            family: scope.family,
-            table,
+        let parts = match self.with_bytecode {
+            true => vec![Part::All],
+            false => {
+                let others = question.script.questions();
+                let others = others.filter_map(|other| other.about().ok());
+                let others = others.filter(|other| other.scope == about.scope);
+                let parts: HashSet<_> = others.map(|other| other.part).collect();
+                parts.into_iter().collect()
+            }
         };
-        self.read.push((scope, snapshot.clone()));
+        let snapshot = Arc::new(read(nft, &about.scope, &parts, self.terse)?);
+        self.read.insert(tables, snapshot.clone());
         Ok(snapshot)
     }
 }
 
-impl Answer<'_> {
-    /// The listing that it is.
+impl<'s> Answer<'s> {
+    /// Reads a part of these tables to list it with these options: no more than it takes.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), chainwright::Error> {
+    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// use chainwright::nft::{Connection, Scope};
+    /// use chainwright::text::{Answer, Options, Part};
+    ///
+    /// let (mut nft, options) = (Connection::open()?, Options::here());
+    /// let answer = Answer::read(&mut nft, &Scope::all(), Part::Tables, &options)?;
+    /// print!("{}", answer.listing(&options));
+    /// # Ok::<(), chainwright::Error>(()) })?
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Connection::snapshot`].
+    pub fn read(
+        nft: &mut Connection,
+        scope: &Scope<'_>,
+        part: Part<'s>,
+        options: &Options,
+    ) -> Result<Self, SnapshotError> {
+        Ok(Self {
+            snapshot: Arc::new(read(nft, scope, &[part], options.terse)?),
+            part,
+        })
+    }
+
+    /// The listing that it is. No other part was read.
     #[must_use]
     pub fn listing<'a>(&'a self, options: &'a Options) -> Listing<'a> {
         Listing::new(&self.snapshot, options).part(self.part)
@@ -228,7 +305,7 @@ impl<'s> Question<'s> {
                 };
                 of(*family, table.as_ref(), part)
             }
-            Object::Elements(elements) => of(elements.family, Some(&elements.table), Part::All),
+            Object::Elements(elements) => of(elements.family, Some(&elements.table), Part::Tables),
             Object::Rule(rule) => of(rule.family, Some(&rule.table), Part::All),
             _ => return Err(self.fault("nothing of this is listed")),
         })
@@ -279,7 +356,7 @@ impl<'s> Question<'s> {
             return Ok(());
         }
         let about = self.about().map_err(|fault| self.wrong(fault))?;
-        let now = known.snapshot(nft, &about.scope)?;
+        let now = known.snapshot(nft, self, &about)?;
         self.check(&now, planned).map_err(|fault| self.wrong(fault))
     }
 
@@ -371,7 +448,9 @@ impl<'s> Question<'s> {
     /// # Errors
     /// [`RunError::Script`] if what it asks for is not there, or is no part of a ruleset; otherwise those of requests.
     pub fn answer(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
-        self.answer_from(nft, &mut Known::default())
+        self.answer_by(nft, |nft, about| {
+            Ok(Arc::new(read(nft, &about.scope, &[about.part], false)?))
+        })
     }
 
     /// The same, with what was read for others ([`Done::known`](super::Done::known)), where that is still so.
@@ -383,13 +462,21 @@ impl<'s> Question<'s> {
         nft: &mut Connection,
         known: &mut Known,
     ) -> Result<Answer<'s>, RunError> {
+        self.answer_by(nft, |nft, about| known.snapshot(nft, self, about))
+    }
+
+    fn answer_by(
+        &self,
+        nft: &mut Connection,
+        read: impl FnOnce(&mut Connection, &About<'_>) -> Result<Arc<Snapshot>, RunError>,
+    ) -> Result<Answer<'s>, RunError> {
         match self.command.verb {
             Verb::Get => return self.elements(nft),
             Verb::Reset => return self.reset(nft),
             _ => {}
         }
         let about = self.about().map_err(|fault| self.wrong(fault))?;
-        let snapshot = known.snapshot(nft, &about.scope)?;
+        let snapshot = read(nft, &about)?;
         self.check(&snapshot, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
         Ok(Answer {
@@ -409,10 +496,11 @@ impl<'s> Question<'s> {
                 return Err(self.wrong(fault));
             }
         };
-        let snapshot = nft.answered(&asked)?;
+        let tables = read(nft, &about.scope, &[Part::Tables], true)?;
+        let snapshot = nft.answered(tables, &asked)?;
         let snapshot = match snapshot {
             Some(snapshot) => snapshot,
-            None => nft.snapshot(about.scope.clone())?, // to say what is missing
+            None => read(nft, &about.scope, &[about.part], true)?, // to say what is missing
         };
         self.check(&snapshot, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
@@ -427,7 +515,8 @@ impl<'s> Question<'s> {
         let Object::Elements(elements) = &self.command.object else {
             return Err(self.wrong(self.fault("only elements are looked up")));
         };
-        let known = nft.definitions()?;
+        let table = Scope::table(elements.family, &*elements.table);
+        let known = read(nft, &table, &[Part::Set(&elements.set)], true)?;
         self.check(&known, &Planned::default())
             .map_err(|fault| self.wrong(fault))?;
         let compiler = Compiler::new(Some(&known), self.script.time_zone());
@@ -438,7 +527,7 @@ impl<'s> Question<'s> {
             elements.table.clone(),
             elements.set.clone(),
         );
-        let Some(snapshot) = nft.answered(&Answered::Elements(&set, &sought))? else {
+        let Some(snapshot) = nft.answered(known, &Answered::Elements(&set, &sought))? else {
             return Err(self.wrong(self.fault("there is no such element")));
         };
         let part: &'s [u8] = elements.set.as_ref();

@@ -123,7 +123,7 @@ impl Script {
     /// ```
     ///
     /// Where it depends on what is there, and others change that meanwhile, it begins again, as the connection's
-    /// [`with_retry`](Connection::with_retry) says. Of what is there no more is read than the tables and sets, and what it
+    /// [`with_retry`](Connection::with_retry) says. Of what is there no more is read than what it
     /// speaks of: the ranges of a set that it adds to, a chain that it renames, the rules of a chain of which it counts them.
     ///
     /// # Errors
@@ -148,7 +148,7 @@ impl Script {
         options: &Options,
         mut show: impl FnMut(&Transaction),
     ) -> Result<Done, RunError> {
-        let mut known = Known::default();
+        let mut known = Known::new(options);
         if !self.changes_something() {
             if self.questions().nth(1).is_some() {
                 self.check_questions(nft, &mut known)?; // a single one says it itself

@@ -4,7 +4,6 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 use bstr::BString;
-use jiff::tz::TimeZone;
 
 use super::compile::Compiler;
 use super::parse::{
@@ -14,6 +13,7 @@ use super::parse::{
 use super::question::Question;
 use super::syntax::{Expr, Place, Statement};
 use crate::nft::{CommitError, Family, Name, Needed, Set, Snapshot, Transaction};
+use crate::text::zone::Zone;
 
 /// A script in nft's language: what `nft -f` takes, read, and what it asks for not done yet.
 ///
@@ -51,7 +51,7 @@ use crate::nft::{CommitError, Family, Name, Needed, Set, Snapshot, Transaction};
 pub struct Script {
     commands: Vec<Command>,
     sources: Sources,
-    time_zone: TimeZone,
+    time_zone: Zone,
     /// What it does to variables, if it does.
     defined: Option<Defined>,
     /// Whether it is a document of JSON.
@@ -179,7 +179,7 @@ impl Script {
         Ok(Self {
             commands: parsed.commands,
             sources: parsed.sources,
-            time_zone: TimeZone::system(),
+            time_zone: Zone::default(),
             defined: parsed.defined,
             #[cfg(feature = "text-json")]
             is_json: false,
@@ -225,7 +225,7 @@ impl Script {
         Ok(Self {
             commands,
             sources,
-            time_zone: TimeZone::system(),
+            time_zone: Zone::default(),
             defined: None,
             is_json: true,
         })
@@ -271,7 +271,7 @@ impl Script {
     /// `None` if it is not known.
     #[must_use]
     pub fn with_time_zone(mut self, name: &str) -> Option<Self> {
-        self.time_zone = TimeZone::get(name).ok()?;
+        self.time_zone = Zone::named(name)?;
         Some(self)
     }
 
@@ -401,7 +401,7 @@ impl Script {
         self.sources.explain(fault)
     }
 
-    pub(super) fn time_zone(&self) -> TimeZone {
+    pub(super) fn time_zone(&self) -> Zone {
         self.time_zone.clone()
     }
 }

@@ -356,7 +356,7 @@ impl Form for Lines {
             EventObject::Set(view) => {
                 let set = teller.table_of(event).and_then(|t| t.set(view.name()));
                 let body = inside(set.and_then(|set| line::set(&set, options)));
-                let kind = match list::is_map(teller.flags_of(event, view)) {
+                let kind = match crate::nft::is_map(teller.flags_of(event, view)) {
                     true => "map",
                     false => "set",
                 };

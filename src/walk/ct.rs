@@ -225,11 +225,22 @@ impl Flow {
         }
         let is_original = self.ask(&direction, Test::Is(0))?;
         let place = |all: &[Field; 4]| all.iter().position(|one| *one == field);
+        // The other direction of ICMP has the same code, and the type that answers this one.
+        let is_turned = match is_original {
+            true => place(&REPLY) == Some(2),
+            false => place(&ORIGINAL) == Some(3),
+        };
+        if is_turned && self.is_icmp() {
+            let answer = self.known(&seen[3]).and_then(icmp_answer);
+            return Ok(Some(match answer {
+                Some(answer) => Value::known(answer, 16),
+                None => self.get(field),
+            }));
+        }
         // As the packet came before it was translated; of a new connection the replies are the same, turned round.
         let as_seen = match (place(&ORIGINAL), place(&REPLY)) {
             (Some(index), _) if is_original => Some(index),
-            // Of ICMP an identifier is the source's either way, and the type of the answer is another.
-            (_, Some(2)) if self.is_icmp() => None,
+            // Of ICMP an identifier is the source's either way.
             (_, Some(3)) if self.is_icmp() => Some(2),
             (_, Some(index)) if is_original => match self.is_new()? {
                 true => Some(index),
@@ -356,4 +367,26 @@ impl Flow {
         }
         Ok(())
     }
+}
+
+/// Type and code of the ICMP or ICMPv6 message that answers one, as `ct` has them in place of a port.
+fn icmp_answer(type_and_code: u128) -> Option<u128> {
+    let answer = match type_and_code >> 8 {
+        // Echo, timestamp, information and address mask of ICMP.
+        8 => 0,
+        0 => 8,
+        13 => 14,
+        14 => 13,
+        15 => 16,
+        16 => 15,
+        17 => 18,
+        18 => 17,
+        // Echo and node information of ICMPv6.
+        128 => 129,
+        129 => 128,
+        139 => 140,
+        140 => 139,
+        _ => return None,
+    };
+    Some(answer << 8 | type_and_code & 0xff)
 }

@@ -314,7 +314,10 @@ impl Flow {
             }
         }
         let mut first = None;
-        for (unknown, mask, value) in wanted {
+        for (unknown, mut mask, value) in wanted {
+            if self.unknowns.is_interface_name(unknown) {
+                mask = mask_of_name(mask, value);
+            }
             let domain = self.unknowns.domain(unknown);
             let constraint = Constraint::bits(mask, value, domain.bits());
             match domain.decides(&constraint) {
@@ -582,4 +585,18 @@ impl Flow {
     pub(super) fn does(&mut self, action: Action) {
         self.doing.push(action);
     }
+}
+
+/// The mask of a comparison with an interface's name, where the highest byte is the first letter. A name ends at its first
+/// NUL, and the kernel pads it with NULs, so what compares that NUL compares the whole name.
+fn mask_of_name(mask: u128, value: u128) -> u128 {
+    let bytes = mask.to_be_bytes().into_iter().zip(value.to_be_bytes());
+    for (mask_byte, byte) in bytes {
+        match (mask_byte, byte) {
+            (0xff, 0) => return u128::MAX,
+            (0xff, _) => {}
+            _ => return mask,
+        }
+    }
+    mask
 }

@@ -98,6 +98,12 @@ impl Unknowns {
         }
     }
 
+    /// Whether it is the name of an interface.
+    pub(super) fn is_interface_name(&self, unknown: u32) -> bool {
+        let what = &self.held(unknown).what;
+        matches!(what, What::Field(Field::InName | Field::OutName))
+    }
+
     /// It in words, with what it may still be.
     pub(super) fn described(&self, unknown: u32) -> String {
         Described(self.held(unknown)).to_string()

@@ -244,7 +244,7 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
     commit(&sandbox, &mut tx);
     let removed = json("kubelet remove").expect(0);
     check("kubelet", &[&missing, &made, &removed]);
-    check("detect", &[&none, &json("detect").expect(0)]);
+    check("detect", &[&none, &json("detect --rules").expect(0)]);
 }
 
 #[test]

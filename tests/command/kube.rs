@@ -188,10 +188,13 @@ fn detection_says_by_its_exit_code_what_it_found() {
     );
     assert!(
         ran.lines()
-            .contains(&"nft     ip     nat       KUBE-*             1       0"),
+            .contains(&"nft     ip     nat       KUBE-*             1"),
         "{}",
         ran.out
     );
+    let ran = run(&sandbox, "detect --rules").expect(0);
+    let with_rules = "nft     ip     nat       KUBE-*             1       0";
+    assert!(ran.lines().contains(&with_rules), "{}", ran.out);
     assert_eq!(run(&sandbox, "detect --quiet").expect(0).lines().len(), 1);
     tools.run("ip6tables-legacy -t mangle -N KUBE-KUBELET-CANARY");
     let ran = run(&sandbox, "detect --wait 5").expect(3);

@@ -265,7 +265,25 @@ fn names_and_numbers_are_written_as_nft_writes_them() {
     ] {
         let nfts = tools.run(&format!("nft list {what}"));
         let listed = ours(&format!("list {what}"));
-        let (listed, theirs): (Vec<_>, Vec<_>) = (listed.lines().collect(), nfts.lines().collect());
+        let (listed, mut theirs): (Vec<_>, Vec<_>) =
+            (listed.lines().collect(), nfts.lines().collect());
+        let kinds = [
+            "counters",
+            "quotas",
+            "limits",
+            "secmarks",
+            "synproxys",
+            "ct ",
+        ];
+        if kinds.iter().any(|kind| what.starts_with(kind)) {
+            // nft 1.0.6 lists tables with objects of other types, too; 1.1 does not.
+            while let Some(empty) = theirs
+                .windows(2)
+                .position(|two| two[0].ends_with('{') && two[1] == "}")
+            {
+                theirs.drain(empty..empty + 2);
+            }
+        }
         assert_eq!(listed, theirs, "{what}");
     }
     // nft 1.0.6 ends at this by a signal.

@@ -8,10 +8,11 @@ use chainwright::kube::service::{
     TrafficPolicy,
 };
 use chainwright::netns::Sandbox;
+use chainwright::nft::live::{Item, Monitor};
 
 use crate::common::random::Random;
-use crate::common::sandbox;
 use crate::common::tools::Tools;
+use crate::common::{connect, sandbox};
 use crate::listed::{Listed, assert_same, of_flat};
 use crate::proxy::{self, slice, sync, to};
 use crate::tables::LIST_FLAT;
@@ -133,5 +134,122 @@ pub(crate) fn replaces() {
                 .collect()
         };
         assert_same(&own, &inside(there), &inside(listed(&fresh)));
+    }
+}
+
+/// Who looks at everything and finds that nothing differs commits nothing: in the same process, in another one, and
+/// whatever had come and gone before.
+pub(crate) fn writes_nothing() {
+    for own in [false, true] {
+        let node = sandbox();
+        let mut services = services(40);
+        let mut proxy = open(&node, own);
+        sync(&node, &mut proxy, &mut services);
+        let mut monitor = node.run(Monitor::open).unwrap().unwrap();
+        let mut count = |what: &str| {
+            let mut events = 0;
+            while let Some(item) = monitor.receive_within(Duration::from_millis(100)).unwrap() {
+                let Item::Change(change) = item else {
+                    panic!("{what}: {item:?}");
+                };
+                events += change.events().count();
+            }
+            events
+        };
+        for _ in 0..2 {
+            proxy.distrust();
+            let synced = sync(&node, &mut proxy, &mut services);
+            assert_eq!((synced.whole, synced.transactions), (true, 0));
+            assert_eq!(count("a look"), 0);
+        }
+        drop(proxy);
+        let mut proxy = open(&node, own);
+        assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
+        // An owner that is another is an event.
+        assert!(count("a restart") <= 1);
+        // A chain that somebody flushed is written, and no other.
+        if !own {
+            Tools::new(&node).run("nft flush chain ip kube-services masquerading");
+            count("a flush");
+            proxy.distrust();
+            assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 1);
+            // The chain itself, and its rules.
+            assert_eq!(count("a repair"), 3);
+        }
+    }
+}
+
+/// Where no table is owned, as before Linux 6.9, a change of both families is one of each: neither takes the other's commit
+/// for one of somebody else, who makes it read all.
+pub(crate) fn own_commits(layout: Layout) {
+    let node = sandbox();
+    let mut config = Config::new("node1");
+    config.own = false;
+    let mut proxy = proxy::open(&node, layout, config);
+    let mut services = Services::new();
+    let set = |services: &mut Services, endpoints: u8| {
+        let name = ObjectName::new("default", "web");
+        let ips: [std::net::IpAddr; 2] = [[10, 96, 0, 1].into(), "fd00:96::1".parse().unwrap()];
+        let service = Service::new(name, ips);
+        services.set_service(service.with_port(Port::new("p", Protocol::Tcp, 80)));
+        for version in [4, 6] {
+            let endpoint = |i: u8| match version {
+                4 => Endpoint::new([10, 244, 0, i].into()),
+                _ => Endpoint::new(format!("fd00:244::{i:x}").parse().unwrap()),
+            };
+            let endpoints = (1..=endpoints).map(endpoint).collect();
+            let mut slice = slice("web", endpoints, &[to("p", Protocol::Tcp, 8080)]);
+            slice.name = ObjectName::new("default", format!("web-{version}"));
+            services.set_slice(slice);
+        }
+    };
+    set(&mut services, 1);
+    sync(&node, &mut proxy, &mut services);
+    // Whoever reads all mends what somebody spoilt; a change of one's own does not look there.
+    let spoilt = match layout {
+        Layout::Flat => "chain ip kube-services masquerading",
+        _ => "chain ip kube-proxy masquerading",
+    };
+    let tools = Tools::new(&node);
+    let is_spoilt = || {
+        !tools
+            .run(&format!("nft list {spoilt}"))
+            .contains("masquerade")
+    };
+    tools.run(&format!("nft flush {spoilt}"));
+    set(&mut services, 2);
+    sync(&node, &mut proxy, &mut services);
+    assert!(!is_spoilt(), "{layout:?}: what somebody did is mended");
+    // From here on nobody else commits: one that looks all the same would read the whole table.
+    let mut monitor = node.run(Monitor::open).unwrap().unwrap();
+    for endpoints in [3, 2, 4, 1, 5, 0, 2] {
+        set(&mut services, endpoints);
+        let generation = connect(&node).generation().unwrap().number();
+        let synced = sync(&node, &mut proxy, &mut services);
+        assert!(!synced.whole, "{layout:?}");
+        let made = connect(&node).generation().unwrap().number() - generation;
+        assert_eq!(
+            made as usize, synced.transactions,
+            "{layout:?}, {endpoints}"
+        );
+        let mut generations = 0;
+        while let Some(item) = monitor.receive_within(Duration::from_millis(50)).unwrap() {
+            let Item::Change(change) = item else {
+                panic!("{layout:?}: {item:?}");
+            };
+            generations += 1;
+            let rules = change.events().filter(|event| {
+                event.chain().is_some_and(|chain| {
+                    let base: [&[u8]; 3] = [b"masquerading", b"services", b"nat-prerouting"];
+                    base.contains(&chain.as_ref())
+                })
+            });
+            assert_eq!(
+                rules.count(),
+                0,
+                "{layout:?}, {endpoints}: rules that do not change"
+            );
+        }
+        assert_eq!(generations, synced.transactions, "{layout:?}, {endpoints}");
     }
 }

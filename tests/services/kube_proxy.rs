@@ -107,8 +107,17 @@ fn config_of_nftables() -> Config {
 /// Line for line, in both families. Of what differs on purpose (the documentation of the layout has the list) these
 /// services have nothing but the table's owner.
 pub(crate) fn nftables() {
-    let config = config_of_nftables();
-    let ours = of_nft(&printed(Layout::Nftables, &config, "nft list ruleset"));
+    let mut config = config_of_nftables();
+    config.families = vec![Family::Ipv4];
+    let mut ours = of_nft(&printed(Layout::Nftables, &config, "nft list ruleset"));
+    // Where the node has no address of a family, kube-proxy serves node ports at all of them; here that must be said.
+    config.families = vec![Family::Ipv6];
+    config.node_port_addresses = NodePortAddresses::All;
+    ours.extend(of_nft(&printed(
+        Layout::Nftables,
+        &config,
+        "nft list ruleset",
+    )));
     let kube_proxys = of_nft(NFTABLES);
     assert!(kube_proxys.len() > 1_600, "{}", kube_proxys.len());
     assert_same(&"nftables", &ours, &kube_proxys);
@@ -131,9 +140,20 @@ pub(crate) fn adopted() {
     // Of several source ranges `nft` makes a set of other elements that means the same.
     let plan = plan.to_string();
     let is_range = |line: &str| line.contains("firewall-5A6HMGKF") || line.contains("__set%d");
-    assert!(plan.lines().all(is_range), "{plan}");
+    // And the node has no address of IPv6, so that it serves no node ports there.
+    let is_node_port = |line: &str| {
+        let chains = ["nodeport-ips", "nodeport-endpoints-check", "services"];
+        chains
+            .iter()
+            .any(|of| line.contains(&format!("ip6 kube-proxy {of}")))
+    };
+    let mut lines = plan.lines();
+    assert!(
+        lines.all(|line| is_range(line) || is_node_port(line)),
+        "{plan}"
+    );
     let mut proxy = open(&node);
-    assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 1);
+    assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 2);
     proxy.distrust();
     assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
     // And what comes then is a change as any other.
@@ -144,7 +164,7 @@ pub(crate) fn adopted() {
         &[to("http", Protocol::Tcp, 80)],
     ));
     let synced = sync(&node, &mut proxy, &mut services);
-    assert_eq!((synced.whole, synced.transactions), (false, 1));
+    assert_eq!((synced.whole, synced.transactions), (false, 2));
     proxy.distrust();
     assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
 }

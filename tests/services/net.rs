@@ -306,13 +306,18 @@ pub(crate) fn ask_udp(socket: &UdpSocket) -> Answer {
 
 /// A socket that sends and receives SCTP's packets as they are.
 fn raw_socket(sandbox: &Sandbox, family: Family) -> UdpSocket {
+    raw_socket_of(sandbox, family, 132)
+}
+
+/// A socket that sends and receives a protocol's packets as they are.
+pub(crate) fn raw_socket_of(sandbox: &Sandbox, family: Family, protocol: i32) -> UdpSocket {
     let domain = match family {
         Family::Ipv4 => libc::AF_INET,
         Family::Ipv6 => libc::AF_INET6,
     };
     let socket = sandbox.run(|| {
         // SAFETY: no pointers are passed.
-        unsafe { libc::socket(domain, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 132) }
+        unsafe { libc::socket(domain, libc::SOCK_RAW | libc::SOCK_CLOEXEC, protocol) }
     });
     let socket = socket.unwrap();
     assert!(socket >= 0, "{}", std::io::Error::last_os_error());

@@ -285,6 +285,9 @@ impl Agent {
                 for (service, why) in &outcome.set_aside {
                     warn!(%service, %why, "service refused by the kernel");
                 }
+                for conflict in &outcome.conflicts {
+                    warn!(%conflict, "address and port of another service");
+                }
                 info!(
                     changed = outcome.services,
                     services = count,

@@ -122,6 +122,8 @@ impl Proxy for Kernel {
             whole: synced.whole,
             set_aside: set_aside.collect(),
             refused: refused.len(),
+            conflicts: synced.conflicts.iter().map(ToString::to_string).collect(),
+            all_conflicts: self.proxy.conflicts().count(),
         })
     }
 

@@ -38,6 +38,7 @@ pub(crate) struct Metrics {
     services: Gauge,
     transactions: Counter,
     set_aside: Gauge,
+    conflicts: Gauge,
     forgetting: Labelled<OfFamily, Histogram>,
     forgotten: Labelled<OfFamily, Counter>,
     flushes: Labelled<OfFamily, Counter>,
@@ -119,6 +120,7 @@ impl Metrics {
             services: Gauge::default(),
             transactions: Counter::default(),
             set_aside: Gauge::default(),
+            conflicts: Gauge::default(),
             forgetting: Labelled::new_with_constructor(duration),
             forgotten: Labelled::default(),
             flushes: Labelled::default(),
@@ -232,6 +234,11 @@ impl Metrics {
             "Services that the kernel refuses",
             self.set_aside.clone(),
         );
+        own.register(
+            "service_address_conflicts",
+            "Addresses and ports that services ask for and other services have",
+            self.conflicts.clone(),
+        );
         self
     }
 
@@ -291,6 +298,7 @@ impl Metrics {
         let count = |n: usize| i64::try_from(n).unwrap_or(i64::MAX);
         self.services.set(count(services));
         self.set_aside.set(count(outcome.refused));
+        self.conflicts.set(count(outcome.all_conflicts));
         self.transactions
             .inc_by(u64::try_from(outcome.transactions).unwrap_or(u64::MAX));
         self.services_pending.set(0);

@@ -10,7 +10,7 @@ use clap::{Parser, ValueEnum};
 use ipnet::IpNet;
 use serde::Deserialize;
 use serde_json::Value;
-use tracing::warn;
+use tracing::{info, warn};
 
 use crate::sysctl::Conntrack;
 
@@ -48,7 +48,8 @@ pub(crate) struct Options {
     /// The node's name.
     #[arg(long, value_name = "NAME")]
     pub(crate) hostname_override: Option<String>,
-    /// Where node ports are: networks of addresses of the node, or `primary`; without it at all of them.
+    /// Where node ports are: networks of addresses of the node, or `primary`: its first address of each family. Without it
+    /// `primary`, and in the iptables mode at all of them.
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) nodeport_addresses: Vec<String>,
     /// Masquerades all traffic to cluster IPs.
@@ -320,7 +321,7 @@ impl Settings {
             conntrack: conntrack(options, &file.conntrack)?,
             detector: detector(options, &file)?,
             service_networks: options.service_cidrs.clone(),
-            node_ports: node_ports(options, &file)?,
+            node_ports: node_ports(options, &file, mode)?,
             masquerade_mark: mark.ok_or("masqueradeBit: it is above 31")?,
             masquerade_all: options.masquerade_all.unwrap_or(tables.masquerade_all),
             localhost_node_ports: options
@@ -331,7 +332,7 @@ impl Settings {
         })
     }
 
-    /// What it comes to on a node, whose addresses are asked for anew.
+    /// What it comes to on a node. As long as the node is not known, no address of it is: `primary` is none.
     pub(crate) fn config(&self, node: Option<&Node>) -> Result<Config, String> {
         let mut config = Config::new(self.node.as_str());
         config.zone = node.and_then(|node| node.zone.clone());
@@ -346,13 +347,7 @@ impl Settings {
         config.node_port_addresses = match &self.node_ports {
             NodePorts::All => NodePortAddresses::All,
             NodePorts::Primary => NodePortAddresses::These(primary(&config.node_addresses)),
-            NodePorts::Networks(networks) => {
-                let own = own_addresses()?;
-                let chosen = own
-                    .into_iter()
-                    .filter(|a| networks.iter().any(|n| n.contains(a)));
-                NodePortAddresses::These(chosen.collect())
-            }
+            NodePorts::Networks(networks) => NodePortAddresses::Networks(networks.clone()),
         };
         config.service_networks.clone_from(&self.service_networks);
         config.masquerade_mark = self.masquerade_mark;
@@ -472,19 +467,34 @@ fn detector(options: &Options, file: &File) -> Result<Detector, String> {
     })
 }
 
-fn node_ports(options: &Options, file: &File) -> Result<NodePorts, String> {
+/// Without any networks as kube-proxy has it: at the node's primary addresses, in its iptables mode at all of them. And so
+/// are those of a family that no network is named of.
+fn node_ports(options: &Options, file: &File, mode: Mode) -> Result<NodePorts, String> {
     let texts = match &options.nodeport_addresses[..] {
         [] => file.node_port_addresses.as_deref().unwrap_or_default(),
         several => several,
     };
     match texts {
-        [] => Ok(NodePorts::All),
+        [] if mode == Mode::Iptables => Ok(NodePorts::All),
+        [] => Ok(NodePorts::Primary),
         [one] if one == "primary" => Ok(NodePorts::Primary),
         several => {
             let networks = several
                 .iter()
                 .map(|text| network("nodePortAddresses", text));
-            Ok(NodePorts::Networks(networks.collect::<Result<_, _>>()?))
+            let mut networks = networks.collect::<Result<Vec<_>, _>>()?;
+            for all in ["0.0.0.0/0", "::/0"] {
+                let all = network("nodePortAddresses", all)?;
+                let is_of = |of: &IpNet| of.addr().is_ipv4() == all.addr().is_ipv4();
+                if !networks.iter().any(is_of) {
+                    info!(
+                        networks = %all,
+                        "nodePortAddresses names no network of this family: node ports are at all addresses, as in kube-proxy"
+                    );
+                    networks.push(all);
+                }
+            }
+            Ok(NodePorts::Networks(networks))
         }
     }
 }
@@ -565,20 +575,6 @@ fn hostname() -> Result<String, String> {
     Ok(name.to_string_lossy().trim().to_lowercase())
 }
 
-fn own_addresses() -> Result<Vec<IpAddr>, String> {
-    let interfaces =
-        nix::ifaddrs::getifaddrs().map_err(|error| format!("the node's addresses: {error}"))?;
-    let addresses = interfaces.filter_map(|interface| {
-        let address = interface.address?;
-        let v4 = address.as_sockaddr_in().map(|a| IpAddr::from(a.ip()));
-        v4.or_else(|| address.as_sockaddr_in6().map(|a| a.ip().into()))
-    });
-    let mut addresses: Vec<_> = addresses.collect();
-    addresses.sort_unstable();
-    addresses.dedup();
-    Ok(addresses)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -645,10 +641,12 @@ mod tests {
             (config.masquerade_mark, config.masquerade_all),
             (1 << 3, true)
         );
-        let NodePortAddresses::These(addresses) = config.node_port_addresses else {
-            panic!("all of them");
-        };
-        assert!(addresses.iter().all(IpAddr::is_loopback));
+        // Those of the other family are as kube-proxy has them.
+        let networks = ["127.0.0.0/8", "::/0"].map(|network| network.parse().unwrap());
+        assert_eq!(
+            config.node_port_addresses,
+            NodePortAddresses::Networks(networks.to_vec())
+        );
         let other = with_file(
             text,
             &["--proxy-mode=iptables", "--iptables-masquerade-bit=7"],
@@ -821,6 +819,27 @@ mod tests {
         assert!(settings(&["--demo", "--cleanup"]).is_err());
         assert!(settings(&["--demo", "--kubeconfig=k"]).is_err());
         assert!(settings(&["--cleanup-kube-proxy"]).is_err());
+    }
+
+    #[test]
+    fn node_ports_are_where_kube_proxy_has_them() {
+        let none = || NodePortAddresses::These(Vec::new());
+        for (mode, expected) in [
+            ("iptables", NodePortAddresses::All),
+            ("nftables", none()),
+            ("flat", none()),
+        ] {
+            let settings = settings(&[&format!("--proxy-mode={mode}")]).unwrap();
+            // Nothing is known of the node.
+            let config = settings.config(None).unwrap();
+            assert_eq!(config.node_port_addresses, expected, "{mode}");
+            let primary = with_file(
+                "nodePortAddresses: [primary]\n",
+                &[&format!("--proxy-mode={mode}")],
+            );
+            let config = primary.unwrap().config(None).unwrap();
+            assert_eq!(config.node_port_addresses, none(), "{mode}");
+        }
     }
 
     #[test]

@@ -20,6 +20,10 @@ pub(crate) struct Outcome {
     pub(crate) set_aside: Vec<(ObjectName, String)>,
     /// How many are refused, also by syncs before.
     pub(crate) refused: usize,
+    /// Addresses and ports that this sync found that services ask for and others have.
+    pub(crate) conflicts: Vec<String>,
+    /// How many there are, also found by syncs before.
+    pub(crate) all_conflicts: usize,
 }
 
 /// Brings services to where packets are.

@@ -2,11 +2,11 @@
 
 use std::borrow::Cow;
 use std::fs::File;
-use std::io::{self, Read as _};
+use std::io;
 use std::path::{Path, PathBuf};
 
 use chainwright::nft::Connection;
-use chainwright::text::{Done, Includes, Mode, Options, Script};
+use chainwright::text::{Done, Includes, Mode, Options, Script, read_text};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -65,10 +65,9 @@ struct Record {
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let file = args.file.as_deref().filter(|file| *file != Path::new("-"));
     let name = file.map_or(Cow::Borrowed("<stdin>"), |file| file.to_string_lossy());
-    let mut text = Vec::new();
-    match file {
-        Some(file) => File::open(file).and_then(|mut file| file.read_to_end(&mut text)),
-        None => io::stdin().lock().read_to_end(&mut text),
+    let text = match file {
+        Some(file) => File::open(file).and_then(read_text),
+        None => read_text(io::stdin().lock()),
     }
     .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
     let includes = match args.include.is_empty() {

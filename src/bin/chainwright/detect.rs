@@ -33,6 +33,10 @@ pub(crate) struct Args {
     #[arg(long, conflicts_with = "wait")]
     follow: bool,
 
+    /// Count the rules of the chains, too
+    #[arg(long, conflicts_with_all = ["quiet", "follow"])]
+    rules: bool,
+
     /// Only the verdict: nothing is counted
     #[arg(short, long)]
     quiet: bool,
@@ -100,18 +104,19 @@ struct OwnedRecord {
     table: String,
     prefix: &'static str,
     chains: usize,
-    rules: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rules: Option<usize>,
 }
 
-impl From<&Owned> for OwnedRecord {
-    fn from(owned: &Owned) -> Self {
+impl OwnedRecord {
+    fn new(owned: &Owned, counts_rules: bool) -> Self {
         Self {
             backend: backend_word(owned.backend),
             family: family_word(owned.family),
             table: owned.table.to_string(),
             prefix: owned.prefix,
             chains: owned.chains,
-            rules: owned.rules,
+            rules: counts_rules.then_some(owned.rules),
         }
     }
 }
@@ -173,7 +178,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         detection = detector.wait(Duration::from_secs(args.wait))?;
         detector = Detector::open();
     }
-    let evidence = (!args.quiet).then(|| detector.evidence());
+    let evidence = (!args.quiet).then(|| match args.rules {
+        true => detector.evidence(),
+        false => detector.evidence_of_chains(),
+    });
     tell(&mut out, &detection, evidence.as_ref(), json)?;
     out.flush()?;
     let mut is_partial = false;
@@ -231,7 +239,11 @@ fn tell(
                     }
                 })
                 .collect(),
-            chains: evidence.owned.iter().map(OwnedRecord::from).collect(),
+            chains: evidence
+                .owned
+                .iter()
+                .map(|owned| OwnedRecord::new(owned, evidence.counts_rules))
+                .collect(),
             services: evidence
                 .services
                 .iter()
@@ -347,22 +359,31 @@ fn tell_chains(out: &mut Output, evidence: &Evidence) -> Result<(), Error> {
             _ => writeln!(out, "\n{none}"),
         };
     }
+    let rules = |rules: &dyn std::fmt::Display| match evidence.counts_rules {
+        true => format!("{rules:>8}"),
+        false => String::new(),
+    };
     writeln!(
         out,
-        "\n{:8}{:7}{:10}{:12}{:>8}{:>8}",
-        "backend", "family", "table", "chains of", "chains", "rules"
+        "\n{:8}{:7}{:10}{:12}{:>8}{}",
+        "backend",
+        "family",
+        "table",
+        "chains of",
+        "chains",
+        rules(&"rules")
     )?;
     for owned in &evidence.owned {
         let table = owned.table.to_string();
         writeln!(
             out,
-            "{:8}{:7}{:10}{:12}{:>8}{:>8}",
+            "{:8}{:7}{:10}{:12}{:>8}{}",
             backend_word(owned.backend),
             family_word(owned.family),
             Printable(&table),
             format!("{}*", owned.prefix),
             owned.chains,
-            owned.rules
+            rules(&owned.rules)
         )?;
     }
     Ok(())

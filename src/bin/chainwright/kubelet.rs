@@ -86,7 +86,7 @@ impl Which {
         if matches!(detector.look().verdict(), Verdict::Nft | Verdict::Mixed) {
             return true;
         }
-        let evidence = detector.evidence();
+        let evidence = detector.evidence_of_chains();
         for (backend, error) in &evidence.uncounted {
             note(&format!(
                 "warning: it cannot be known whether this node's Kubernetes uses {backend}: {}",

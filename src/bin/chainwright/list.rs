@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use bstr::ByteSlice;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Connection, Family, Scope};
-use chainwright::text::{HookListing, Listing, Options, Part, Script};
+use chainwright::text::{Answer, HookListing, Options, Part, Script};
 
 use crate::output::{Error, Exit, Output, note};
 
@@ -82,7 +82,7 @@ pub(crate) struct Format {
 impl Format {
     /// With the names that there are here.
     pub(crate) fn options(&self) -> Options {
-        let mut options = Options::here();
+        let mut options = Options::here_when_needed();
         options.handles = self.handles;
         options.stateless = self.stateless;
         options.terse = self.terse;
@@ -137,9 +137,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         family: asked.family,
         table: asked.table.map(Into::into),
     };
-    let snapshot = Connection::open_to_look()?.snapshot(scope)?;
     let options = args.format.options();
-    let listing = Listing::new(&snapshot, &options).part(asked.part);
+    let mut nft = Connection::open_to_look()?;
+    let answer = Answer::read(&mut nft, &scope, asked.part, &options)?;
+    let listing = answer.listing(&options);
     if asked.table.is_some() && listing.is_empty() {
         note("there is no such table, or nothing of this name in it");
         return Ok(Exit::Absent);

@@ -4,13 +4,13 @@ mod monitor;
 
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, BufRead, IsTerminal, Read as _, Write as _};
+use std::io::{self, BufRead, IsTerminal, Write as _};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use chainwright::nft::Connection;
 use chainwright::text::{
-    Definitions, HookListing, Includes, Known, Mode, Options, RunError, Script,
+    Definitions, HookListing, Includes, Known, Mode, Options, RunError, Script, read_text,
 };
 
 use crate::carried_out::{added, added_json, complain};
@@ -213,10 +213,9 @@ fn read(file: &Path) -> Result<(String, Vec<u8>), Error> {
         true => "<stdin>".into(),
         false => file.to_string_lossy(),
     };
-    let mut text = Vec::new();
-    match is_stdin {
-        true => io::stdin().lock().read_to_end(&mut text),
-        false => File::open(file).and_then(|mut file| file.read_to_end(&mut text)),
+    let text = match is_stdin {
+        true => read_text(io::stdin().lock()),
+        false => File::open(file).and_then(read_text),
     }
     .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;
     Ok((name.into_owned(), text))
@@ -281,7 +280,7 @@ impl Session<'_> {
         };
         let mut echo = None;
         let mut document = None;
-        let mut known = Known::default();
+        let mut known = Known::new(&self.options);
         let mut nft = None;
         let changes = script.changes_something();
         let is_told = self.args.echo && self.json;
@@ -298,6 +297,9 @@ impl Session<'_> {
             document = script.echoed_json(&done);
             (echo, known) = (done.echo, done.known);
             nft = Some(opened);
+        }
+        if self.args.debug.is_some() {
+            known = known.with_bytecode();
         }
         for question in script.questions() {
             if let Some(text) = question.description() {

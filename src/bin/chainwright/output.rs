@@ -2,7 +2,7 @@
 
 use std::error::Error as StdError;
 use std::fmt;
-use std::io::{self, BufWriter, StdoutLock, Write};
+use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
 use std::process::ExitCode;
 
 use anstream::stream::RawStream;
@@ -166,7 +166,10 @@ pub(crate) fn counted(number: usize, one: &str, many: &str) -> String {
 /// Says something on standard error, for people.
 pub(crate) fn note(text: &str) {
     // Where standard error is closed there is nobody left to be told.
-    let _ = writeln!(io::stderr(), "chainwright: {text}");
+    let _ = writeln!(
+        Harmless::new(io::stderr(), io::stderr().is_terminal()),
+        "chainwright: {text}"
+    );
 }
 
 /// Whether colors are wanted there: on a terminal that has them, and not if the environment says `NO_COLOR`.
@@ -328,9 +331,10 @@ impl Output {
         serde_json::to_writer(&mut self.inner, value).map_err(|error| Error::Output(error.into()))
     }
 
-    /// What takes bytes. Its errors are for [`Error::Output`].
-    pub(crate) fn bytes(&mut self) -> &mut impl Write {
-        &mut self.inner
+    /// Takes text that holds names as they are, for files and other programs; a terminal gets escapes in place of
+    /// control characters. Its errors are for [`Error::Output`].
+    pub(crate) fn text(&mut self) -> impl Write {
+        Harmless::new(&mut self.inner, io::stdout().is_terminal())
     }
 
     /// Whether there is still somebody who reads: known after something was written out.
@@ -341,6 +345,57 @@ impl Output {
     /// Writes out what is buffered. To be called at the end: dropping does not report errors.
     pub(crate) fn flush(&mut self) -> Result<(), Error> {
         self.inner.flush().map_err(Error::Output)
+    }
+}
+
+/// Passes text on. Where a terminal shows it, control characters other than the end of a line and the tab become escapes,
+/// as they could drive the terminal.
+pub(crate) struct Harmless<W> {
+    to: W,
+    for_terminal: bool,
+    /// Whether the last byte was 0xc2, which begins the control characters from U+0080 on.
+    pending: bool,
+}
+
+impl<W: Write> Harmless<W> {
+    pub(crate) const fn new(to: W, for_terminal: bool) -> Self {
+        Self {
+            to,
+            for_terminal,
+            pending: false,
+        }
+    }
+}
+
+impl<W: Write> Write for Harmless<W> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        if !self.for_terminal {
+            return self.to.write(bytes);
+        }
+        let mut shown = Vec::with_capacity(bytes.len());
+        for &byte in bytes {
+            match (std::mem::take(&mut self.pending), byte) {
+                (true, 0x80..=0x9f) => write!(shown, "\\u{{{byte:x}}}")?,
+                (was_pending, _) => {
+                    shown.extend(was_pending.then_some(0xc2));
+                    match byte {
+                        0xc2 => self.pending = true,
+                        b'\n' | b'\t' => shown.push(byte),
+                        0..=0x1f | 0x7f => write!(shown, "\\u{{{byte:x}}}")?,
+                        _ => shown.push(byte),
+                    }
+                }
+            }
+        }
+        self.to.write_all(&shown)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        if std::mem::take(&mut self.pending) {
+            self.to.write_all(&[0xc2])?;
+        }
+        self.to.flush()
     }
 }
 
@@ -369,6 +424,28 @@ mod tests {
         let forged = Printable("a\nb\x1b[2J").to_string();
         assert_eq!(forged, r"a\nb\u{1b}[2J");
         assert_eq!(Printable("größe/äöü").to_string(), "größe/äöü");
+    }
+
+    #[test]
+    fn a_terminal_gets_escapes_in_place_of_control_characters() {
+        let all: Vec<u8> = (0..=255).chain("\u{85}é\u{9b}2J\n\t".bytes()).collect();
+        let through = |for_terminal, piece| {
+            let mut out = Harmless::new(Vec::new(), for_terminal);
+            for piece in all.chunks(piece) {
+                out.write_all(piece).unwrap();
+            }
+            out.flush().unwrap();
+            out.to
+        };
+        assert_eq!(through(false, 7), all);
+        let shown = through(true, 300);
+        for piece in 1..9 {
+            assert_eq!(through(true, piece), shown, "{piece}");
+        }
+        assert!(shown.starts_with(br"\u{0}\u{1}\u{2}"));
+        assert!(shown.ends_with("\\u{85}é\\u{9b}2J\n\t".as_bytes()));
+        let is_harmful = |byte: &u8| byte.is_ascii_control() && !b"\n\t".contains(byte);
+        assert!(!shown.iter().any(is_harmful));
     }
 
     #[test]

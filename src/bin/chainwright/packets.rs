@@ -20,6 +20,7 @@ struct Document<'d> {
     tried: usize,
     unknown: usize,
     different: usize,
+    unmet: usize,
     differences: Vec<Record<'d>>,
     not_walked: NotWalked<'d>,
 }
@@ -54,17 +55,13 @@ pub(crate) fn run(
         None => Ruleset::of_kernel(scope, &mut found)?,
     };
     let progress = Progress::new("trying packets");
-    let mut values = Values::new();
-    for ruleset in [&old, &new] {
-        values = values
-            .with_nft(&ruleset.snapshot)
-            .with_legacy(&ruleset.legacy);
-    }
+    let values = Values::between((&old.snapshot, &old.legacy), (&new.snapshot, &new.legacy));
     let (old_rules, new_rules) = (old.rules(), new.rules());
     let comparison = compare(
         &old_rules,
         &new_rules,
-        &values.packets(most),
+        &values,
+        most,
         // No address is the machine's own but those that packets are sent to as such: nothing is left to be assumed.
         &Node {
             addresses: Some(Vec::new()),
@@ -89,10 +86,13 @@ pub(crate) fn run(
     }
     say_not_walked(&old_rules, Some("old"));
     say_not_walked(&new_rules, Some("new"));
-    Ok(match (found.torn, comparison.different) {
-        (true, _) => Exit::Failed,
-        (false, 0) => Exit::Done,
-        (false, _) => Exit::Absent,
+    // Of rulesets that have the same rules and elements nothing is left open.
+    let is_partial = comparison.unmet > 0 || (comparison.unknown > 0 && comparison.changed > 0);
+    Ok(match (comparison.different, is_partial) {
+        _ if found.torn => Exit::Failed,
+        (0, true) => Exit::Failed,
+        (0, false) => Exit::Done,
+        _ => Exit::Absent,
     })
 }
 
@@ -101,6 +101,7 @@ fn document<'d>(comparison: &'d Comparison, not_walked: NotWalked<'d>) -> Docume
         tried: comparison.tried,
         unknown: comparison.unknown,
         different: comparison.different,
+        unmet: comparison.unmet,
         differences: comparison
             .differences
             .iter()
@@ -140,7 +141,7 @@ fn people(
         some => format!("; of {some} it cannot be said"),
     };
     let different = match comparison.different {
-        0 => "none is treated differently".to_owned(),
+        0 => "no difference was found".to_owned(),
         1 => "1 is treated differently".to_owned(),
         many => format!("{many} are treated differently"),
     };
@@ -149,6 +150,16 @@ fn people(
         counted(comparison.tried, "packet was", "packets were")
     );
     lines(out, "", &all)?;
+    if comparison.unmet > 0 {
+        let rules = counted(comparison.unmet, "rule", "rules");
+        lines(
+            out,
+            "",
+            &format!(
+                "No packet that was tried meets {rules} that only one of the rulesets has: what they change is not known."
+            ),
+        )?;
+    }
     lines(
         out,
         "",

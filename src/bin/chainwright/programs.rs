@@ -1,13 +1,15 @@
 //! The programs of iptables': links to this one under their names, and verbs of the same names.
 
 use std::ffi::OsString;
-use std::io::{BufWriter, stderr, stdin, stdout};
+use std::io::{BufWriter, IsTerminal, stderr, stdin, stdout};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
 
 use chainwright::iptables::program::{Program, Streams, Tool};
 use clap::Subcommand;
+
+use crate::output::Harmless;
 
 /// The exit code, if this process was called by the name of a program of iptables', or that stands first
 /// behind its own name.
@@ -31,8 +33,8 @@ fn run(program: &Program, words: &[OsString]) -> u8 {
     let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
     let streams = Streams {
         input: &mut stdin().lock(),
-        output: &mut BufWriter::new(stdout().lock()),
-        errors: &mut stderr().lock(),
+        output: &mut Harmless::new(BufWriter::new(stdout().lock()), stdout().is_terminal()),
+        errors: &mut Harmless::new(stderr().lock(), stderr().is_terminal()),
     };
     program.run(&words, streams)
 }

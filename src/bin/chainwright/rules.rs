@@ -7,7 +7,10 @@ use bstr::{BStr, ByteSlice};
 use chainwright::iptables::nft::decode;
 use chainwright::iptables::{self, Counters, Entry, Policy};
 use chainwright::nft::expr::{Counter, Decoded};
-use chainwright::nft::{RuleRef, Snapshot, SnapshotChain, SnapshotTable, Table};
+use chainwright::nft::{
+    self, Connection, ElementsOf, PartialSnapshot, RuleRef, SnapshotChain, SnapshotError,
+    SnapshotOptions, SnapshotTable, Table,
+};
 use chainwright::{ipset, legacy, text};
 use serde::Serialize;
 
@@ -76,7 +79,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     };
     let mut found = Found::default();
     let snapshot = found
-        .nft(backend, || args.scope.look())?
+        .nft(backend, || {
+            args.scope.look_at(|nft, filter| args.read(nft, filter))
+        })?
         .unwrap_or_default();
     let tables: Vec<_> = snapshot
         .tables()
@@ -132,6 +137,25 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 impl Args {
+    /// Reads what is printed.
+    fn read(
+        &self,
+        nft: &mut Connection,
+        filter: nft::Scope<'_>,
+    ) -> Result<PartialSnapshot, SnapshotError> {
+        if self.bytecode {
+            return nft.snapshot(filter).map(PartialSnapshot::from);
+        }
+        if self.pattern.is_some() {
+            return nft.snapshot_chains(filter, |chain| self.admits(chain));
+        }
+        let options = SnapshotOptions {
+            elements: ElementsOf::ANONYMOUS,
+        };
+        let read = nft.snapshot_with(filter, options);
+        read.map(PartialSnapshot::from)
+    }
+
     /// The chains of a table that were asked for.
     fn chains<'s>(&self, table: &SnapshotTable<'s>) -> Vec<SnapshotChain<'s>> {
         table
@@ -174,7 +198,7 @@ impl Args {
 fn bytecode(
     out: &mut Output,
     args: &Args,
-    snapshot: &Snapshot,
+    snapshot: &PartialSnapshot,
     tables: &[(SnapshotTable<'_>, Vec<SnapshotChain<'_>>)],
 ) -> Result<(), Error> {
     if args.pattern.is_none() {

@@ -61,7 +61,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                 .save_in_words(
                     options,
                     &|table, rule| text::rule(table, rule, &words),
-                    out.bytes(),
+                    &mut out.text(),
                 )
                 .map_err(Error::Output)?
         }

@@ -260,7 +260,15 @@ impl Scope {
     /// Reads what is in these tables of nf_tables; and if it could not be read as one whole of one
     /// generation, what to say of that.
     pub(crate) fn look(&self) -> Result<(Snapshot, Option<String>), Error> {
-        let error = match Connection::open_to_look()?.snapshot(self.filter()) {
+        self.look_at(|nft, filter| nft.snapshot(filter))
+    }
+
+    /// The same of a part, which `read` reads.
+    pub(crate) fn look_at<S: From<Snapshot>>(
+        &self,
+        read: impl FnOnce(&mut Connection, nft::Scope<'_>) -> Result<S, SnapshotError>,
+    ) -> Result<(S, Option<String>), Error> {
+        let error = match read(&mut Connection::open_to_look()?, self.filter()) {
             Ok(snapshot) => return Ok((snapshot, None)),
             Err(SnapshotError::Netlink(error)) => return Err(error.into()),
             Err(error) => error,
@@ -268,7 +276,7 @@ impl Scope {
         let said = causes(&error);
         match error.into_snapshot() {
             Some(snapshot) => Ok((
-                snapshot,
+                snapshot.into(),
                 Some(format!("{said}; what could be read is shown")),
             )),
             None => Err(Error::Other(said)),

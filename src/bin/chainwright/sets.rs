@@ -94,7 +94,10 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     let mut found = Found::default();
     let snapshot = found
-        .nft(backend, || args.scope.look())?
+        .nft(backend, || {
+            args.scope
+                .look_at(|nft, filter| nft.snapshot_sets(filter, |set| args.admits(set)))
+        })?
         .unwrap_or_default();
     let tables: Vec<_> = snapshot
         .tables()
@@ -146,15 +149,12 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 impl Args {
     /// The sets of a table that were asked for.
     fn sets<'s>(&self, table: &SnapshotTable<'s>) -> Vec<SnapshotSet<'s>> {
-        let pattern = self.pattern.as_ref();
-        table
-            .sets()
-            .filter(|set| {
-                let set = set.set();
-                let is_anonymous = flags(&set).contains(SetFlags::ANONYMOUS);
-                (self.anonymous || !is_anonymous) && admits(pattern, set.name())
-            })
-            .collect()
+        table.sets().filter(|set| self.admits(&set.set())).collect()
+    }
+
+    fn admits(&self, set: &SetRef<'_>) -> bool {
+        let is_anonymous = flags(set).contains(SetFlags::ANONYMOUS);
+        (self.anonymous || !is_anonymous) && admits(self.pattern.as_ref(), set.name())
     }
 }
 

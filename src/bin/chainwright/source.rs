@@ -5,11 +5,11 @@ use std::io;
 use std::path::Path;
 
 use bstr::ByteSlice;
-use chainwright::iptables::text::{RestoreOptions, read};
+use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
 use chainwright::nft::live::Model;
 use chainwright::nft::{Connection, FileError, Scope as NftScope, Snapshot};
-use chainwright::text::Script;
+use chainwright::text::{Script, read_text};
 
 use crate::output::{Error, Printable, causes};
 use crate::scope::Scope;
@@ -37,8 +37,8 @@ impl Source {
             }
         }
         let text = match file == Path::new("-") {
-            true => read(io::stdin().lock()),
-            false => File::open(file).and_then(read),
+            true => read_text(io::stdin().lock()),
+            false => File::open(file).and_then(read_text),
         };
         let text = text
             .map_err(|error| Error::Other(format!("cannot read {}: {error}", Printable(&name))))?;

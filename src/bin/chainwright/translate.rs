@@ -206,7 +206,7 @@ fn back(args: &Args, family: Family, json: bool) -> Result<Exit, Error> {
                 Printable(table)
             )?;
         }
-        out.bytes().write_all(&text).map_err(Error::Output)?;
+        out.text().write_all(&text).map_err(Error::Output)?;
     }
     out.flush()?;
     if !omissions.is_none() {

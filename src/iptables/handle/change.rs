@@ -38,12 +38,14 @@ pub(super) enum Done<R> {
 pub(super) fn change_nft<R>(
     connection: &mut NftConnection,
     profile: Profile,
+    hints: bool,
     tables: &[(Family, String)],
     change: Change<'_>,
     attempts: &Attempts,
     edit: &mut dyn FnMut(&mut dyn Editor) -> Result<R, Error>,
 ) -> Result<Done<R>, Error> {
     let mut session = NftSession::new(connection, profile, tables, change.tracking, attempts);
+    session.hints = hints;
     let result = edit(&mut session);
     if session.wants_tracking() {
         return Ok(Done::Tracking);

@@ -26,6 +26,8 @@ pub(in crate::iptables) struct Session<'c> {
     profile: Profile,
     tables: Vec<Table>,
     attempts: &'c Attempts,
+    /// Whether errors suggest names, for which names of chains are read.
+    pub(in crate::iptables) hints: bool,
     /// Watches over what was read, if anything was.
     guard: Option<Guard>,
     /// Whether new rules are remembered, so that they can be found again.
@@ -119,6 +121,7 @@ impl<'c> Session<'c> {
             profile,
             tables: tables.collect(),
             attempts,
+            hints: true,
             guard: None,
             tracking,
             wants_tracking: false,
@@ -232,7 +235,10 @@ impl<'c> Session<'c> {
     /// That there is no such chain, and which may have been meant.
     fn no_such_chain(&mut self, table: usize, name: &BStr) -> Error {
         // It is only about the message.
-        let names = self.chains(table).unwrap_or_default();
+        let names = match self.hints {
+            true => self.chains(table).unwrap_or_default(),
+            false => Vec::new(),
+        };
         let names: Vec<_> = names.iter().map(ToString::to_string).collect();
         let table = &self.tables[table].name;
         Error::no_such_chain(table, name, names.iter().map(String::as_str))

@@ -184,7 +184,8 @@ impl Program {
     }
 
     fn open(&self) -> Result<Iptables, Error> {
-        Iptables::open(self.backend)
+        // The real programs suggest no names.
+        Ok(Iptables::open(self.backend)?.without_hints())
     }
 }
 

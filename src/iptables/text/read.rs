@@ -2,57 +2,19 @@
 
 use std::io::{self, Read};
 
-use bstr::ByteSlice;
-
 use super::LONGEST_LINE;
+use crate::input;
 
 /// The longest text that is read, in bytes: some five million rules.
-pub const LONGEST_TEXT: usize = 1 << 30;
+pub const LONGEST_TEXT: usize = input::LONGEST_TEXT;
 
 /// Reads a text, whatever writes it: no more than [`LONGEST_TEXT`], and no further than a line goes that
 /// is longer than [`LONGEST_LINE`] or has a NUL in it.
 ///
 /// # Errors
 /// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) for what no text of tables is.
-pub fn read(mut from: impl Read) -> io::Result<Vec<u8>> {
-    let wrong = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
-    let mut text = Vec::new();
-    // Number and start of the line at hand.
-    let (mut line, mut start) = (1, 0);
-    loop {
-        let before = text.len();
-        // In growing pieces, so that a long text takes few.
-        let piece = before.clamp(64 * 1024, LONGEST_LINE);
-        text.reserve(piece);
-        let read = from.by_ref().take(piece as u64).read_to_end(&mut text)?;
-        if read == 0 {
-            return Ok(text);
-        }
-        let piece = &text[before..];
-        if let Some(at) = piece.find_byte(0) {
-            line += piece[..at]
-                .lines_with_terminator()
-                .count()
-                .saturating_sub(1);
-            return Err(wrong(format!(
-                "there is a NUL near line {line}: it is no text"
-            )));
-        }
-        for end in piece.find_iter(b"\n") {
-            if before + end - start > LONGEST_LINE {
-                break;
-            }
-            (line, start) = (line + 1, before + end + 1);
-        }
-        if text.len() - start > LONGEST_LINE {
-            return Err(wrong(format!(
-                "line {line} has more than {LONGEST_LINE} bytes"
-            )));
-        }
-        if text.len() > LONGEST_TEXT {
-            return Err(wrong(format!("it has more than {LONGEST_TEXT} bytes")));
-        }
-    }
+pub fn read(from: impl Read) -> io::Result<Vec<u8>> {
+    input::read_text(from, LONGEST_LINE)
 }
 
 #[cfg(test)]

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 
 use bstr::ByteSlice;
 
+use crate::escape::Escaped;
 use crate::iptables::Deviation;
 use crate::iptables::{
     Backend, Chain, ChainKind, Counters, Entry, NotExpressible, RuleView, Table, Tables,
@@ -263,12 +264,14 @@ fn line(
         Err(error) => error,
     };
     omissions.rules += 1;
-    text.push("# a rule of ").push(chain.name());
-    text.display(format_args!(" that iptables has no words for ({error}):\n"));
+    text.display(format_args!(
+        "# a rule of {} that iptables has no words for ({error}):\n",
+        Escaped(chain.name())
+    ));
     match rule {
         RuleView::Nft(rule) => {
             for line in unsaid(rule).lines() {
-                text.push("#   ").push(line.trim_start()).push("\n");
+                text.display(format_args!("#   {}\n", Escaped(line.trim_start().into())));
             }
         }
         RuleView::Legacy(rule) => {

@@ -1,6 +1,6 @@
 //! What else there is of the node's components, counted.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -9,7 +9,7 @@ use crate::iptables::{Backend, Error, Family, builtins};
 use crate::kube::service::{is_flat_table, whose_nftables};
 use crate::legacy::{self, Lookup, Status};
 use crate::netlink;
-use crate::nft::{self, Connection, ElementsOf, Scope, SnapshotOptions};
+use crate::nft::{self, Connection, ElementsOf, List, Scope, SnapshotOptions};
 
 /// What the names of chains start with that the components of a node make.
 pub const PREFIXES: [&str; 4] = ["KUBE-", "CNI-", "AZURE-NPM", "cali-"];
@@ -27,7 +27,7 @@ pub struct Owned {
     pub prefix: &'static str,
     /// How many chains have it.
     pub chains: usize,
-    /// How many rules are in them.
+    /// How many rules are in them; 0 if these were not counted ([`Evidence::counts_rules`]).
     pub rules: usize,
     /// The first of the chains, in the kernel's order.
     pub first: BString,
@@ -78,6 +78,8 @@ pub struct Evidence {
     pub nft_loaded: bool,
     /// What there is of the legacy tables, IPv4 and IPv6: whether they are built and which are in use.
     pub legacy: [Result<Status, legacy::Error>; 2],
+    /// Whether rules were counted, too.
+    pub counts_rules: bool,
     /// The chains of the node's components, by table.
     pub owned: Vec<Owned>,
     /// The tables of services in nf_tables.
@@ -110,16 +112,26 @@ impl Detector {
     /// but for the elements of sets, and makes none. The calling thread is to be in the network namespace in which this was
     /// opened: which legacy tables are in use is told of the thread's.
     pub fn evidence(&mut self) -> Evidence {
+        self.evidence_with(true)
+    }
+
+    /// The same, but it counts chains and no rules: of nf_tables it reads no more than the chains.
+    pub fn evidence_of_chains(&mut self) -> Evidence {
+        self.evidence_with(false)
+    }
+
+    fn evidence_with(&mut self, counts_rules: bool) -> Evidence {
         let mut evidence = Evidence {
             detection: self.look(),
             nft_loaded: nft::is_loaded(),
             legacy: LEGACY.map(legacy::status),
+            counts_rules,
             owned: Vec::new(),
             services: Vec::new(),
             uncounted: Vec::new(),
         };
         for family in Family::ALL {
-            let counted = self.count_nft(family, &mut evidence.owned);
+            let counted = self.count_nft(family, counts_rules, &mut evidence.owned);
             let services = counted.and_then(|()| self.service_tables_of(family));
             match services {
                 Ok(services) => evidence.services.extend(services),
@@ -127,7 +139,7 @@ impl Detector {
             }
         }
         for index in [0, 1] {
-            let counted = self.count_legacy(index, &mut evidence.owned);
+            let counted = self.count_legacy(index, counts_rules, &mut evidence.owned);
             let uncounted = counted.err().map(|error| (Backend::Legacy, error));
             evidence.uncounted.extend(uncounted);
         }
@@ -185,18 +197,36 @@ impl Detector {
     }
 
     /// Counts in a family of nf_tables. Where they are not loaded there is nothing.
-    fn count_nft(&mut self, family: Family, all: &mut Vec<Owned>) -> Result<(), Error> {
+    fn count_nft(
+        &mut self,
+        family: Family,
+        counts_rules: bool,
+        all: &mut Vec<Owned>,
+    ) -> Result<(), Error> {
         let Some(connection) = self.connection()? else {
             return Ok(());
         };
         let of = nft::Family::from(family);
+        if !counts_rules {
+            let mut chains = List::<nft::Chain<'_>>::new(Scope::family(of));
+            chains.refresh(connection)?;
+            let mut counts = BTreeMap::new();
+            for chain in chains.iter().filter(|chain| is_of_iptables(chain.table())) {
+                let count = counts
+                    .entry(chain.table())
+                    .or_insert_with(|| Count::of(Backend::Nft, family, chain.table()));
+                count.add(chain.name(), 0);
+            }
+            let owned = counts.into_values().flat_map(|count| count.owned);
+            all.extend(owned.flatten());
+            return Ok(());
+        }
         let mut tables = Vec::new();
         let listed = connection.tables(Scope::family(of))?;
         listed.for_each(|table| tables.push(table.name().to_owned()))?;
         tables.sort();
         for table in tables {
-            let is_iptables = table.to_str().is_ok_and(|name| builtins(name).is_some());
-            if !is_iptables {
+            if !is_of_iptables(table.as_bstr()) {
                 continue;
             }
             let options = SnapshotOptions {
@@ -214,7 +244,12 @@ impl Detector {
     }
 
     /// Counts in the legacy tables of a family. Where there are none there is nothing.
-    fn count_legacy(&mut self, index: usize, all: &mut Vec<Owned>) -> Result<(), Error> {
+    fn count_legacy(
+        &mut self,
+        index: usize,
+        counts_rules: bool,
+        all: &mut Vec<Owned>,
+    ) -> Result<(), Error> {
         let opened;
         let connection = match &self.legacy[index] {
             Ok(connection) => connection,
@@ -234,13 +269,19 @@ impl Detector {
                 let name = table.name().as_bstr();
                 let mut count = Count::of(Backend::Legacy, Family::ALL[index], name);
                 for chain in table.chains() {
-                    count.add(chain.name(), chain.rule_count());
+                    let rules = if counts_rules { chain.rule_count() } else { 0 };
+                    count.add(chain.name(), rules);
                 }
                 all.extend(count.owned.into_iter().flatten());
             }
         }
         Ok(())
     }
+}
+
+/// Whether it is one of iptables' tables.
+fn is_of_iptables(table: &BStr) -> bool {
+    table.to_str().is_ok_and(|name| builtins(name).is_some())
 }
 
 /// The chains of a table, counted.

@@ -157,6 +157,11 @@ impl Service {
             internal_traffic_policy: internal,
             session_affinity,
             health_check_node_port: health.transpose()?,
+            created: service
+                .metadata
+                .creation_timestamp
+                .as_ref()
+                .map(|time| time.0.into()),
             name: object.name,
         }))
     }

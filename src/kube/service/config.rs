@@ -34,14 +34,58 @@ impl LocalDetector {
     }
 }
 
-/// Where node ports are (kube-proxy's `nodePortAddresses`).
+/// Where node ports are (kube-proxy's `nodePortAddresses`). All layouts serve them at the same addresses; loopback
+/// addresses have none but in the iptables layout with [`localhost_node_ports`](Config::localhost_node_ports).
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
 pub enum NodePortAddresses {
-    /// At every address that the node has, but those of the loopback interface.
+    /// At every address that the node has.
     #[default]
     All,
-    /// At these.
+    /// At these addresses. A family that has none of them serves no node ports: so does an empty list.
     These(Vec<IpAddr>),
+    /// At every address of the node that is in one of these networks, which is decided when a packet arrives: an
+    /// address that the node gets later counts as well. A family that has none of them serves no node ports.
+    Networks(Vec<IpNet>),
+}
+
+/// Where node ports of one family are.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum NodePortsOf {
+    /// At every address of the node.
+    Every,
+    /// At these, in order, each once; there may be none.
+    These(Vec<IpAddr>),
+    /// At every address of the node in these networks, of which none holds another; there is one at least.
+    Networks(Vec<IpNet>),
+}
+
+impl NodePortAddresses {
+    /// Those of a family.
+    pub(crate) fn of(&self, family: Family) -> NodePortsOf {
+        match self {
+            Self::All => NodePortsOf::Every,
+            Self::These(addresses) => {
+                let these = addresses.iter().copied();
+                let mut these: Vec<_> = these.filter(|address| is_of(*address, family)).collect();
+                these.sort_unstable();
+                these.dedup();
+                NodePortsOf::These(these)
+            }
+            Self::Networks(networks) => {
+                let networks = networks
+                    .iter()
+                    .filter(|network| is_of(network.addr(), family));
+                match IpNet::aggregate(&networks.map(IpNet::trunc).collect()) {
+                    none if none.is_empty() => NodePortsOf::These(Vec::new()),
+                    networks if networks.iter().any(|network| network.prefix_len() == 0) => {
+                        NodePortsOf::Every
+                    }
+                    networks => NodePortsOf::Networks(networks),
+                }
+            }
+        }
+    }
 }
 
 /// What a [proxy](super) knows of its node and cluster, the same for all its services. The names in

@@ -1,12 +1,13 @@
 //! What a proxy knows and does of one family.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt;
 use std::mem;
 use std::sync::Arc;
 
 use super::config::Config;
-use super::layout::{FamilyLayout, Observer, PortChange, Ports};
+use super::conflict::{Conflict, Fronts};
+use super::layout::{FamilyLayout, Observer, OwnCommits, PortChange, Ports};
 use super::map::Map;
 use super::model::ObjectName;
 use super::names::PortName;
@@ -34,6 +35,8 @@ pub(super) struct OfFamily {
     pub(super) stale: StaleFlows,
     /// Services that the kernel refused.
     set_aside: BTreeMap<ObjectName, Arc<Error>>,
+    /// Where ports can be reached: what `ports` has is without what another one has.
+    fronts: Fronts,
     observer: Observer,
 }
 
@@ -119,6 +122,7 @@ fn causes(error: &Error) -> String {
 pub(super) struct Done {
     pub(super) transactions: usize,
     pub(super) set_aside: Vec<SetAside>,
+    pub(super) conflicts: Vec<Conflict>,
     /// How often the kernel refused.
     refusals: usize,
 }
@@ -133,6 +137,7 @@ impl OfFamily {
             is_known: false,
             stale: StaleFlows::none(family, Arc::clone(config)),
             set_aside: BTreeMap::new(),
+            fronts: Fronts::default(),
             observer: Observer::default(),
         }
     }
@@ -140,6 +145,10 @@ impl OfFamily {
     pub(super) fn set_config(&mut self, config: &Arc<Config>) {
         self.layout.set_config(Arc::clone(config));
         self.stale.set_config(Arc::clone(config));
+    }
+
+    pub(super) fn share(&mut self, commits: &OwnCommits) {
+        self.layout.share(commits.clone());
     }
 
     pub(super) fn observe(&mut self, observer: Observer) {
@@ -164,6 +173,7 @@ impl OfFamily {
                     self.set_aside.remove(service);
                     self.resolve(services, service, config, |change| changes.push(change));
                 }
+                self.settle(services, config, &mut changes, &mut done);
                 self.bring(changes, &mut done)?;
             }
         }
@@ -183,12 +193,17 @@ impl OfFamily {
         let mut names = mem::take(&mut self.names);
         self.ports.reserve(all.len());
         self.names.reserve(all.len());
+        self.fronts.clear();
+        self.fronts.reserve(all.len());
         for service in refused.keys() {
             if let Some(of_it) = names.swap_remove(service) {
                 let there = of_it
                     .iter()
                     .filter_map(|name| ports.swap_remove_entry(name));
-                self.ports.extend(there);
+                for (name, port) in there {
+                    self.fronts.claim(&port);
+                    self.ports.insert(name, port);
+                }
                 self.names.insert(service.clone(), of_it);
             }
         }
@@ -196,6 +211,8 @@ impl OfFamily {
         for service in all.iter().filter(|service| !refused.contains_key(*service)) {
             self.resolve(services, service, config, |_| {});
         }
+        self.settle(services, config, &mut Vec::new(), done);
+        done.conflicts = self.conflicts().collect();
         match self.layout.adopt(&self.ports) {
             Ok(transactions) => done.transactions += transactions,
             Err(error) if is_refusal(&error) => self.adopt_what_can_be(error, done)?,
@@ -207,6 +224,7 @@ impl OfFamily {
         for service in refused.keys() {
             self.resolve(services, service, config, |change| changes.push(change));
         }
+        self.settle(services, config, &mut changes, done);
         self.bring(changes, done)
     }
 
@@ -227,6 +245,10 @@ impl OfFamily {
             names.push(port.name.clone());
             let port = Arc::new(port);
             let known = self.ports.insert(port.name.clone(), Arc::clone(&port));
+            if let Some(known) = &known {
+                self.fronts.release(known);
+            }
+            self.fronts.claim(&port);
             if known.as_ref() != Some(&port) {
                 tell(changed(port.name.clone(), known, Some(port)));
             }
@@ -236,8 +258,57 @@ impl OfFamily {
         }
         for name in before {
             let known = self.ports.swap_remove(&name);
+            if let Some(known) = &known {
+                self.fronts.forget(known);
+            }
             tell(changed(name, known, None));
         }
+    }
+
+    /// Takes from ports what others have, and gives to others what they do not have any more: ports that were taken in,
+    /// and those that ask for the same.
+    fn settle(
+        &mut self,
+        services: &Services,
+        config: &Config,
+        changes: &mut Vec<PortChange>,
+        done: &mut Done,
+    ) {
+        let names = self.fronts.take_contesters();
+        if names.is_empty() {
+            return;
+        }
+        let places = changes.iter().enumerate();
+        let places: HashMap<_, _> = places.map(|(i, c)| (c.name.clone(), i)).collect();
+        for name in names {
+            // One that is set aside stays as it is.
+            let resolved = services.resolve(&name.service, self.family, config);
+            let resolved = resolved.into_iter().find(|port| port.name == name);
+            let Some(mut port) = resolved.filter(|_| !self.set_aside.contains_key(&name.service))
+            else {
+                continue;
+            };
+            if self.fronts.take_lost(&mut port) {
+                done.conflicts
+                    .extend(self.fronts.conflicts(&name, self.family));
+            }
+            let port = Arc::new(port);
+            let known = self.ports.insert(name.clone(), Arc::clone(&port));
+            match places.get(&name) {
+                Some(&place) => changes[place].after = Some(port),
+                None if known.as_ref() != Some(&port) => {
+                    changes.push(changed(name, known, Some(port)));
+                }
+                None => {}
+            }
+        }
+        changes.retain(|change| change.before != change.after);
+    }
+
+    /// What services do not get because others have it.
+    pub(super) fn conflicts(&self) -> impl Iterator<Item = Conflict> {
+        let losers = self.fronts.losers().into_iter();
+        losers.flat_map(|name| self.fronts.conflicts(name, self.family))
     }
 
     /// Brings changes to the kernel that are taken in. If it refuses them, each service that is refused by itself is set
@@ -311,9 +382,13 @@ impl OfFamily {
         let aside: HashSet<_> = refused.iter().map(|(service, _)| service.clone()).collect();
         for (service, names) in all {
             match aside.contains(&service) {
-                true => names
-                    .iter()
-                    .for_each(|name| drop(self.ports.swap_remove(name))),
+                true => {
+                    for name in &names {
+                        if let Some(port) = self.ports.swap_remove(name) {
+                            self.fronts.release(&port);
+                        }
+                    }
+                }
                 false => drop(self.names.insert(service, names)),
             }
         }
@@ -347,6 +422,12 @@ impl OfFamily {
     fn put(&mut self, name: &PortName, port: Option<&Arc<ServicePort>>) {
         let names = self.names.entry(name.service.clone()).or_default();
         names.retain(|known| known != name);
+        if let Some(known) = self.ports.get(name) {
+            self.fronts.release(known);
+        }
+        if let Some(port) = port {
+            self.fronts.claim(port);
+        }
         match port {
             Some(port) => {
                 names.push(name.clone());

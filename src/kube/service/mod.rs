@@ -6,6 +6,7 @@
 #[cfg(feature = "k8s-openapi")]
 mod api;
 mod config;
+mod conflict;
 mod family;
 mod layout;
 mod map;
@@ -19,6 +20,7 @@ mod store;
 #[cfg(feature = "k8s-openapi")]
 pub use api::{InvalidObject, Node};
 pub use config::{Config, LocalDetector, NodePortAddresses};
+pub use conflict::{AddressKind, Conflict};
 pub use family::{FamilyErrors, SetAside};
 pub(super) use layout::flat::{is_of_fronts, is_table as is_flat_table};
 pub(super) use layout::nftables::whose as whose_nftables;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 
@@ -112,6 +112,8 @@ pub struct Service {
     pub session_affinity: Option<Duration>,
     /// `spec.healthCheckNodePort`.
     pub health_check_node_port: Option<u16>,
+    /// `metadata.creationTimestamp`: of several services that ask for one address and port the oldest gets it.
+    pub created: Option<SystemTime>,
 }
 
 impl Service {
@@ -129,6 +131,7 @@ impl Service {
             internal_traffic_policy: TrafficPolicy::Cluster,
             session_affinity: None,
             health_check_node_port: None,
+            created: None,
         }
     }
 

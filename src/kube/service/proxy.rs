@@ -3,11 +3,12 @@
 use std::sync::Arc;
 
 use super::config::Config;
+use super::conflict::Conflict;
 use super::family::{FamilyErrors, OfFamily, SetAside};
 use super::layout::flat::{self, Flat};
 use super::layout::iptables::Iptables;
 use super::layout::nftables::{self, Nftables};
-use super::layout::{FamilyLayout, Layout, Observer, Progress};
+use super::layout::{FamilyLayout, Layout, Observer, OwnCommits, Progress};
 use super::model::ObjectName;
 use super::stale::StaleFlows;
 use super::store::Services;
@@ -54,6 +55,7 @@ pub struct ServiceProxy {
     config: Arc<Config>,
     layout: Layout,
     families: Vec<OfFamily>,
+    commits: OwnCommits,
     /// Whether all services may come to something else, though none changed.
     is_resolved_anew: bool,
     observer: Observer,
@@ -72,6 +74,9 @@ pub struct Synced {
     /// Services that this sync brought and the kernel refused, while it took the others. They are tried again when they
     /// change, and when all is looked at.
     pub set_aside: Vec<SetAside>,
+    /// Addresses and ports that services ask for and other services have, as far as this sync found them; if it was whole,
+    /// all of them.
+    pub conflicts: Vec<Conflict>,
 }
 
 impl ServiceProxy {
@@ -81,18 +86,22 @@ impl ServiceProxy {
     /// Those of opening connections.
     pub fn open(layout: Layout, config: Config) -> Result<Self, Error> {
         let config = Arc::new(config);
+        let commits = OwnCommits::default();
         let families = config
             .families
             .iter()
             .map(|&family| {
                 let layout = open(layout, family, &config)?;
-                Ok(OfFamily::new(family, layout, &config))
+                let mut family = OfFamily::new(family, layout, &config);
+                family.share(&commits);
+                Ok(family)
             })
             .collect::<Result<_, Error>>()?;
         Ok(Self {
             config,
             layout,
             families,
+            commits,
             is_resolved_anew: false,
             observer: Observer::default(),
         })
@@ -154,6 +163,7 @@ impl ServiceProxy {
                 let layout = open(self.layout, family, &config)?;
                 let mut family = OfFamily::new(family, layout, &config);
                 family.observe(self.observer.clone());
+                family.share(&self.commits);
                 families.push(family);
             }
         }
@@ -216,6 +226,7 @@ impl ServiceProxy {
                 Ok(done) => {
                     synced.transactions += done.transactions;
                     synced.set_aside.extend(done.set_aside);
+                    synced.conflicts.extend(done.conflicts);
                 }
                 Err(error) => {
                     family.is_known = false;
@@ -260,6 +271,12 @@ impl ServiceProxy {
     /// All services that are set aside, each family by itself.
     pub fn set_aside(&self) -> impl Iterator<Item = SetAside> {
         self.families.iter().flat_map(OfFamily::aside)
+    }
+
+    /// All addresses and ports that services ask for and other services have, each family by itself. Such a service is
+    /// served at its other addresses alone.
+    pub fn conflicts(&self) -> impl Iterator<Item = Conflict> {
+        self.families.iter().flat_map(OfFamily::conflicts)
     }
 
     /// Has the next [`sync`](Self::sync) read what is in the kernel and mend it: what a proxy does from time to time

@@ -4,7 +4,7 @@
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 
@@ -51,6 +51,8 @@ pub struct ServicePort {
     pub name: PortName,
     /// The cluster IP.
     pub cluster_ip: IpAddr,
+    /// Whether the port is served at its cluster IP. It is not where an older service has that address and port.
+    pub has_cluster_ip: bool,
     /// The port's number, at all addresses but the node's.
     pub port: u16,
     /// The port's number at the node's addresses.
@@ -69,6 +71,8 @@ pub struct ServicePort {
     pub affinity: Option<Duration>,
     /// Port at which the node says whether it has endpoints.
     pub health_check_node_port: Option<u16>,
+    /// When its service was created.
+    pub created: Option<SystemTime>,
     /// Where its traffic goes.
     pub backends: Backends,
 }
@@ -89,6 +93,7 @@ impl ServicePort {
         Self {
             name,
             cluster_ip,
+            has_cluster_ip: true,
             port,
             node_port: None,
             external_ips: Vec::new(),
@@ -98,6 +103,7 @@ impl ServicePort {
             external_local: false,
             affinity: None,
             health_check_node_port: None,
+            created: None,
             backends: Backends::default(),
         }
     }
@@ -214,6 +220,7 @@ pub(super) fn resolve<'s>(
                 protocol: port.protocol,
             },
             cluster_ip,
+            has_cluster_ip: true,
             port: port.port,
             node_port: port.node_port.filter(|port| *port != 0),
             external_ips: external_ips.clone(),
@@ -223,6 +230,7 @@ pub(super) fn resolve<'s>(
             external_local: service.external_traffic_policy == TrafficPolicy::Local,
             affinity: service.session_affinity,
             health_check_node_port: service.health_check_node_port.filter(|port| *port != 0),
+            created: service.created,
             backends: Backends::default(),
         };
         let found = endpoints(port, slices.clone(), family, config);
@@ -238,7 +246,9 @@ struct Found<'s> {
     endpoint: &'s Endpoint,
 }
 
-/// Those of one port, in the order of their addresses as text; of those that have the same address a local one.
+/// Those of one port, in the order of their addresses as text. Of those that have the same address, as an endpoint that
+/// ends and the one that got its address, it is the one that does not end, then one that is ready, one that serves, a local
+/// one.
 fn endpoints<'s>(
     port: &Port,
     slices: impl Iterator<Item = &'s EndpointSlice>,
@@ -265,7 +275,16 @@ fn endpoints<'s>(
         }
     }
     if found.len() > 1 {
-        found.sort_by_cached_key(|f| (AsText::of(f.backend.address), !f.backend.local));
+        found.sort_by_cached_key(|f| {
+            let Endpoint {
+                terminating,
+                ready,
+                serving,
+                ..
+            } = *f.endpoint;
+            let place = AsText::of(f.backend.address);
+            (place, terminating, !ready, !serving, !f.backend.local)
+        });
         found.dedup_by_key(|f| f.backend.address);
     }
     found

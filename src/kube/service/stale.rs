@@ -22,7 +22,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::ops::AddAssign;
 use std::sync::Arc;
 
-use super::config::{Config, NodePortAddresses, is_of};
+use super::config::{Config, NodePortsOf, is_of};
 use super::layout::{PortChange, Ports};
 use super::model::Protocol;
 use super::names::PortName;
@@ -222,7 +222,8 @@ fn is_concerned(port: &ServicePort) -> bool {
 /// What packets go to, but for node ports.
 fn fronts(port: &ServicePort) -> impl Iterator<Item = SocketAddr> {
     let others = port.external_ips.iter().chain(&port.load_balancer_ips);
-    let ips = std::iter::once(&port.cluster_ip).chain(others);
+    let cluster_ip = port.has_cluster_ip.then_some(&port.cluster_ip);
+    let ips = cluster_ip.into_iter().chain(others);
     ips.map(|ip| SocketAddr::new(*ip, port.port))
 }
 
@@ -271,13 +272,13 @@ impl Stale {
         let to = |front: SocketAddr| TupleFilter::to(front.ip()).to_port(front.port());
         let mut take = |filter, is_whole| take(Asked { filter, is_whole });
         let places = fronts(&self.port).count() + usize::from(self.port.node_port.is_some());
-        match &self.what {
-            What::To(gone) if places == 1 && gone.len() <= MOST_FILTERS => {
-                let udp = udp.original(to(SocketAddr::new(self.port.cluster_ip, self.port.port)));
+        match (&self.what, fronts(&self.port).next()) {
+            (What::To(gone), Some(front)) if places == 1 && gone.len() <= MOST_FILTERS => {
+                let udp = udp.original(to(front));
                 gone.iter()
                     .for_each(|gone| take(udp.reply(from(*gone)), true));
             }
-            What::To(gone) if gone.len() <= places => {
+            (What::To(gone), _) if gone.len() <= places => {
                 gone.iter()
                     .for_each(|gone| take(udp.reply(from(*gone)), false));
             }
@@ -352,8 +353,9 @@ impl<'s> Wrong<'s> {
 
 /// Where node ports are.
 fn node_addresses(config: &Config, family: Family) -> Result<HashSet<IpAddr>, Error> {
-    if let NodePortAddresses::These(addresses) = &config.node_port_addresses {
-        return Ok(addresses.iter().copied().collect());
+    let node_ports = config.node_port_addresses.of(family);
+    if let NodePortsOf::These(addresses) = node_ports {
+        return Ok(addresses.into_iter().collect());
     }
     let interfaces = nix::ifaddrs::getifaddrs().map_err(|errno| crate::netlink::Error::Open {
         protocol: libc::NETLINK_ROUTE,
@@ -365,7 +367,11 @@ fn node_addresses(config: &Config, family: Family) -> Result<HashSet<IpAddr>, Er
         v4.or_else(|| address.as_sockaddr_in6().map(|a| a.ip().into()))
     });
     let is_one = |address: &IpAddr| {
-        is_of(*address, family) && (config.localhost_node_ports || !address.is_loopback())
+        let is_there = match &node_ports {
+            NodePortsOf::Networks(networks) => networks.iter().any(|of| of.contains(address)),
+            _ => is_of(*address, family),
+        };
+        is_there && (config.localhost_node_ports || !address.is_loopback())
     };
     Ok(addresses.filter(is_one).collect())
 }

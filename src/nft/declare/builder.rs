@@ -10,6 +10,7 @@ macro_rules! builder {
                 $(#[$field_meta:meta])*
                 $KIND:ident => $field:ident : $Type:ident $(<$of:lifetime>)? $([$($note:ident),+])?,
             )*
+            $(_ => $PAD:ident,)?
         }
     ) => {
         $crate::nft::declare::builder! {
@@ -19,6 +20,7 @@ macro_rules! builder {
                     $(#[$field_meta])*
                     $KIND => $field: $Type $(<$of>)? $([$($note),+])?,
                 )*
+                $(_ => $PAD,)?
             }
         }
     };
@@ -38,6 +40,7 @@ macro_rules! builder {
                 $(#[$field_meta:meta])*
                 $KIND:ident => $field:ident : $Type:ident $(<$of:lifetime>)? $([$($note:ident),+])?,
             )*
+            $(_ => $PAD:ident,)?
         }
     ) => {
         $(#[$meta])*
@@ -63,7 +66,7 @@ macro_rules! builder {
         impl $(<$life>)? $Name $(<$life>)? {
             /// The attributes' types and names.
             pub const ATTRIBUTES: &'static [(u16, &'static str)] =
-                &[$(($KIND, stringify!($KIND)),)*];
+                &[$(($KIND, stringify!($KIND)),)* $(($PAD, stringify!($PAD)),)?];
 
             /// What is known of each.
             #[allow(dead_code, reason = "of what is not compared")]
@@ -71,7 +74,7 @@ macro_rules! builder {
                 &[$(($KIND, &[
                     $crate::nft::declare::builder!(@holds $Type),
                     $($($crate::nft::declare::Note::$note),+)?
-                ]),)*];
+                ]),)* $(($PAD, &[$crate::nft::declare::Note::padding]),)?];
 
             /// Writes the attributes that are set, in the order in which nft does.
             #[inline]
@@ -139,9 +142,21 @@ macro_rules! builder {
     };
     (@holds Expressions) => { $crate::nft::declare::Note::expressions };
     (@holds NestedExpression) => { $crate::nft::declare::Note::expression };
+    (@holds Counters) => { $crate::nft::declare::Note::counters };
+    (@holds ElementList) => { $crate::nft::declare::Note::elements };
+    (@holds ObjectData) => { $crate::nft::declare::Note::object };
     (@holds $Type:ident) => { $crate::nft::declare::Note::value };
     (@encode [unended $($note:ident)*] $value:ident, $writer:ident, $KIND:ident) => {
         $writer.unended($KIND, $value);
+    };
+    (@encode [device $($note:ident)*] $value:ident, $writer:ident, $KIND:ident) => {
+        $writer.device($KIND, $value);
+    };
+    (@encode [context $($note:ident)*] $value:ident, $writer:ident, $KIND:ident) => {
+        $writer.context($KIND, $value);
+    };
+    (@encode [userdata $($note:ident)*] $value:ident, $writer:ident, $KIND:ident) => {
+        $writer.userdata($KIND, $value);
     };
     (@encode [$($note:ident)*] $value:ident, $writer:ident, $KIND:ident) => {
         $crate::nft::declare::Field::encode($value, $writer, $KIND);
@@ -223,6 +238,7 @@ macro_rules! attributes {
                 $(#[$field_meta:meta])*
                 $KIND:ident => $field:ident : $Type:ident $(<$of:lifetime>)? $([$($note:ident),+])?,
             )*
+            $(_ => $PAD:ident,)?
         }
     ) => {
         $crate::nft::declare::builder! {
@@ -232,6 +248,7 @@ macro_rules! attributes {
                     $(#[$field_meta])*
                     $KIND => $field: $Type $(<$of>)? $([$($note),+])?,
                 )*
+                $(_ => $PAD,)?
             }
         }
 
@@ -254,6 +271,7 @@ macro_rules! attributes {
                     let _ = payload; // of an expression that knows no attributes
                     match kind {
                         $($KIND => $field = Some(payload),)*
+                        $($PAD => {})?
                         _ => others = true,
                     }
                 }

@@ -17,8 +17,12 @@
 //!
 //! and what stands in the brackets are [`Note`]s. A field's type implements [`Field`]: how its payload
 //! is read and written. What a view gives for it stands in [`plain!`](plain).
+//!
+//! A group with numbers of 64 bits declares last which attribute its padding is (`_ => NFTA_CHAIN_PAD,`): see
+//! [`padding`].
 
 mod builder;
+mod padding;
 mod values;
 mod view;
 
@@ -26,6 +30,7 @@ use bstr::BStr;
 #[cfg(test)]
 pub(in crate::nft) use builder::{any_field, any_fields};
 pub(in crate::nft) use builder::{attributes, builder, object};
+pub(in crate::nft) use padding::{Padded, next_padded};
 pub(in crate::nft) use values::{flags, milliseconds, named_in_serde, read_as_number, values};
 pub(in crate::nft) use view::{plain, view};
 
@@ -63,13 +68,27 @@ pub(crate) enum Note {
     name,
     /// Says, with others, which object is meant when it is to be removed.
     identity,
+    /// The padding that some kernels put before a number of 64 bits: it is skipped everywhere.
+    padding,
     /// A name that nft writes without the NUL at its end; the kernel takes and lists both.
     unended,
+    /// The name of a network device.
+    device,
+    /// The context of a secmark, without a NUL at its end.
+    context,
+    /// User data.
+    userdata,
     // By its type:
     /// Holds a list of expressions, which may have a state.
     expressions,
     /// Holds one expression, which may have a state.
     expression,
+    /// Holds counters.
+    counters,
+    /// Holds a list of elements.
+    elements,
+    /// Holds what an object of its type has.
+    object,
     /// Holds anything else.
     value,
 }
@@ -126,7 +145,8 @@ impl Kinds {
 
     /// What the kernel gives by itself and is not told.
     pub(crate) const fn given(known: &[Known]) -> Self {
-        Self::noted(known, &[Note::given, Note::handle, Note::listed])
+        const GIVEN: &[Note] = &[Note::given, Note::handle, Note::listed, Note::padding];
+        Self::noted(known, GIVEN)
     }
 
     /// What says nothing of whether two objects are the same.
@@ -155,6 +175,8 @@ pub(crate) trait Field<'a>: Sized {
     type View;
     /// The value with nothing borrowed.
     type Static: 'static;
+    /// Whether it is a number of 64 bits, before which the kernel may put padding.
+    const WIDE: bool = false;
 
     /// Checks a payload; `None` if it is not such a value.
     fn keep(payload: &'a [u8]) -> Option<Self::Kept>;
@@ -215,6 +237,7 @@ macro_rules! number_field {
     ($($number:ty, $write:ident, $whole:literal;)*) => {$(
         impl<'a> Field<'a> for $number {
             plain_field!();
+            const WIDE: bool = size_of::<Self>() == 8;
             #[inline(always)]
             fn keep(payload: &'a [u8]) -> Option<Self> {
                 payload.first_chunk().copied().map(<$number>::from_be_bytes)

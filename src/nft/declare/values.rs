@@ -3,6 +3,7 @@
 /// How a [`Field`](super::Field) is read that is a number on the wire, and is made from it by `$of`.
 macro_rules! read_as_number {
     ($life:lifetime, $number:ty, $of:expr) => {
+        const WIDE: bool = size_of::<$number>() == 8;
         #[inline(always)]
         fn keep(payload: &$life [u8]) -> Option<Self> {
             <$number as $crate::nft::declare::Field<$life>>::keep(payload).map($of)

@@ -11,6 +11,7 @@ macro_rules! view {
                 $(#[$field_meta:meta])*
                 $KIND:ident => $field:ident : $Type:ident $(<$of:lifetime>)? $([$($note:ident),+])?,
             )*
+            $(_ => $PAD:ident,)?
         }
     ) => {
         $crate::nft::declare::view! {
@@ -20,6 +21,7 @@ macro_rules! view {
                     $(#[$field_meta])*
                     $KIND => $field: $Type $(<$of>)? $([$($note),+])?,
                 )*
+                $(_ => $PAD,)?
             }
         }
     };
@@ -38,6 +40,7 @@ macro_rules! view {
                 $(#[$field_meta:meta])*
                 $KIND:ident => $field:ident : $Type:ident $(<$of:lifetime>)? $([$($note:ident),+])?,
             )*
+            $(_ => $PAD:ident,)?
         }
     ) => {
         #[doc = $doc]
@@ -76,6 +79,13 @@ macro_rules! view {
             ) -> Option<Self> {
                 #[allow(unused_mut, reason = "of an expression that knows no attributes")]
                 let mut attributes = $crate::netlink::Expected::new(bytes);
+                const PADDING: u16 = 0 $(+ $PAD)?;
+                const {
+                    assert!(
+                        PADDING != 0 || !(false $(|| <$Type as $crate::nft::declare::Field<'_>>::WIDE)*),
+                        "the kernel pads numbers of 64 bits"
+                    );
+                }
                 $(let $field;)*
                 // The steps, to be taken in order.
                 macro_rules! step {
@@ -210,13 +220,13 @@ macro_rules! view {
         Option<<$Type as $crate::nft::declare::Field<'a>>::Kept>
     };
     (@step [required $($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
-        $field = <$Type as $crate::nft::declare::Field<'a>>::next(&mut $attributes, $KIND).ok()??;
+        $field = $crate::nft::declare::next_padded::<$Type, PADDING>(&mut $attributes, $KIND).ok()??;
     };
     (@step [written $($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
         $field = None; // if it is there all the same, the pass in any order finds it
     };
     (@step [$($note:ident)*] $KIND:ident $field:ident $Type:ty, $attributes:ident) => {
-        $field = <$Type as $crate::nft::declare::Field<'a>>::next(&mut $attributes, $KIND).ok()?;
+        $field = $crate::nft::declare::next_padded::<$Type, PADDING>(&mut $attributes, $KIND).ok()?;
     };
     (@found [required $($note:ident)*] $KIND:ident $field:ident) => {
         $field.ok_or($crate::netlink::Malformed {

@@ -2,7 +2,7 @@
 //!
 //! Both attributes are be64, and both are always listed.
 
-use chainwright_sys::nf_tables::{NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS};
+use chainwright_sys::nf_tables::{NFTA_COUNTER_BYTES, NFTA_COUNTER_PACKETS, NFTA_COUNTER_PAD};
 
 use super::expression;
 use crate::nft::UnknownAttributes;
@@ -16,6 +16,7 @@ expression! {
         NFTA_COUNTER_BYTES => bytes: u64,
         /// Number of packets.
         NFTA_COUNTER_PACKETS => packets: u64,
+        _ => NFTA_COUNTER_PAD,
     }
 }
 

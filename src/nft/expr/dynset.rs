@@ -21,8 +21,8 @@
 use chainwright_sys::nf_tables::{
     NFT_DYNSET_F_EXPR, NFT_DYNSET_F_INV, NFT_DYNSET_OP_ADD, NFT_DYNSET_OP_DELETE,
     NFT_DYNSET_OP_UPDATE, NFTA_DYNSET_EXPR, NFTA_DYNSET_EXPRESSIONS, NFTA_DYNSET_FLAGS,
-    NFTA_DYNSET_OP, NFTA_DYNSET_SET_ID, NFTA_DYNSET_SET_NAME, NFTA_DYNSET_SREG_DATA,
-    NFTA_DYNSET_SREG_KEY, NFTA_DYNSET_TIMEOUT,
+    NFTA_DYNSET_OP, NFTA_DYNSET_PAD, NFTA_DYNSET_SET_ID, NFTA_DYNSET_SET_NAME,
+    NFTA_DYNSET_SREG_DATA, NFTA_DYNSET_SREG_KEY, NFTA_DYNSET_TIMEOUT,
 };
 
 use super::{Decoded, Expression, Expressions, NestedExpression, Register, expression};
@@ -82,6 +82,7 @@ expression! {
         NFTA_DYNSET_EXPRESSIONS => expressions: Expressions<'a>,
         /// Flags.
         NFTA_DYNSET_FLAGS => flags: DynsetFlags,
+        _ => NFTA_DYNSET_PAD,
     }
 }
 

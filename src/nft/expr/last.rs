@@ -5,7 +5,7 @@
 //! NFTA_LAST_SET     be32
 //! ```
 
-use chainwright_sys::nf_tables::{NFTA_LAST_MSECS, NFTA_LAST_SET};
+use chainwright_sys::nf_tables::{NFTA_LAST_MSECS, NFTA_LAST_PAD, NFTA_LAST_SET};
 
 use super::expression;
 use crate::nft::UnknownAttributes;
@@ -20,6 +20,7 @@ expression! {
         NFTA_LAST_MSECS => msecs: u64,
         /// Whether there was a packet at all: 0 or 1. Without it the kernel takes no milliseconds.
         NFTA_LAST_SET => set: u32,
+        _ => NFTA_LAST_PAD,
     }
 }
 

@@ -10,7 +10,7 @@
 
 use chainwright_sys::nf_tables::{
     NFT_LIMIT_F_INV, NFT_LIMIT_PKT_BYTES, NFT_LIMIT_PKTS, NFTA_LIMIT_BURST, NFTA_LIMIT_FLAGS,
-    NFTA_LIMIT_RATE, NFTA_LIMIT_TYPE, NFTA_LIMIT_UNIT,
+    NFTA_LIMIT_PAD, NFTA_LIMIT_RATE, NFTA_LIMIT_TYPE, NFTA_LIMIT_UNIT,
 };
 
 use super::expression;
@@ -49,6 +49,7 @@ expression! {
         NFTA_LIMIT_TYPE => limit_type: LimitType,
         /// Flags.
         NFTA_LIMIT_FLAGS => flags: LimitFlags,
+        _ => NFTA_LIMIT_PAD,
     }
 }
 

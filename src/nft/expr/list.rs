@@ -6,7 +6,7 @@ use chainwright_sys::nf_tables::{NFTA_EXPR_NAME, NFTA_LIST_ELEM};
 
 use super::{Decoded, Expression, ExpressionRef, write_data};
 use crate::netlink::{Attributes, Expected, Malformed, MessageWriter, Unfit};
-use crate::nft::declare::Field;
+use crate::nft::declare::{Field, Padded};
 use crate::nft::name::Bytes;
 
 /// A rule's list of expressions, encoded: borrowed from a message, or being built.
@@ -183,7 +183,13 @@ impl<'a> Field<'a> for Expressions<'a> {
     }
     #[inline]
     fn value(kept: &'a [u8]) -> Self {
-        Self::of_bytes(kept)
+        match Padded::Expressions.without_padding(kept) {
+            None => Self::of_bytes(kept),
+            Some(bytes) => Self {
+                bytes: bytes.into(),
+                error: None,
+            },
+        }
     }
     #[inline]
     fn encode(&self, writer: &mut MessageWriter<'_>, kind: u16) {

@@ -110,7 +110,6 @@ pub use match_::{Match, MatchRef};
 pub use meta::{Meta, MetaKey, MetaRef};
 use names::{Kind, Names};
 pub use nat::{Nat, NatRangeFlags, NatRef, NatType};
-#[cfg(any(feature = "backup", feature = "serde"))]
 pub(crate) use nested::DEEPEST;
 pub use nested::NestedExpression;
 pub use notrack::{Notrack, NotrackRef};
@@ -352,6 +351,12 @@ macro_rules! registry {
             pub(crate) fn attribute_names(&self) -> &'static [(u16, &'static str)] {
                 let names: [&[(u16, &'static str)]; COUNT] = [$(<$Type>::ATTRIBUTES),*];
                 names.get(self.kind.number()).copied().unwrap_or_default()
+            }
+
+            /// Returns what is known of the attributes of this kind of expression.
+            pub(in crate::nft) fn known(&self) -> &'static [super::declare::Known] {
+                let known: [&[super::declare::Known]; COUNT] = [$(<$Type>::KNOWN),*];
+                known.get(self.kind.number()).copied().unwrap_or_default()
             }
         }
     };

@@ -12,7 +12,7 @@ use chainwright_sys::nf_tables::NFTA_EXPR_NAME;
 
 use super::{Decoded, Dynset, Expression, ExpressionRef, Inner, write_data};
 use crate::netlink::{Malformed, MessageWriter, Unfit};
-use crate::nft::declare::{Field, nested_field};
+use crate::nft::declare::{Field, Padded, nested_field};
 use crate::nft::name::Bytes;
 
 /// How deep expressions may stand in one another: the kernel allows two.
@@ -105,7 +105,10 @@ impl<'a> Field<'a> for NestedExpression<'a> {
     type Static = NestedExpression<'static>;
     nested_field!('a, |bytes| {
         ExpressionRef::read(bytes, &[]).ok().map(|_| NestedExpression {
-            bytes: bytes.into(),
+            bytes: match Padded::Expression.without_padding(bytes) {
+                None => bytes.into(),
+                Some(bytes) => bytes.into(),
+            },
             error: None,
         })
     });

@@ -11,6 +11,7 @@
 
 use chainwright_sys::nf_tables::{
     NFT_QUOTA_F_DEPLETED, NFT_QUOTA_F_INV, NFTA_QUOTA_BYTES, NFTA_QUOTA_CONSUMED, NFTA_QUOTA_FLAGS,
+    NFTA_QUOTA_PAD,
 };
 
 use super::expression;
@@ -37,6 +38,7 @@ expression! {
         NFTA_QUOTA_CONSUMED => consumed: u64,
         /// Flags.
         NFTA_QUOTA_FLAGS => flags: QuotaFlags,
+        _ => NFTA_QUOTA_PAD,
     }
 }
 

@@ -16,6 +16,7 @@ use proptest::prelude::{Strategy, prop, prop_oneof};
 
 use super::*;
 use crate::netlink::Misfit;
+use crate::nft::declare::Padded;
 use crate::nft::name::Bytes;
 use crate::nft::properties::{
     Arbitrary, DEPTH, assert_serial, assert_serial_if_at_all, damage, damaged, run, soup,
@@ -226,7 +227,8 @@ pub(super) mod captured {
         layout: &[(u16, &'static str, Wire)],
     ) {
         let named: Vec<_> = layout.iter().map(|&(kind, name, _)| (kind, name)).collect();
-        assert_eq!(declared, named);
+        let declared = declared.iter().filter(|(_, name)| !name.ends_with("_PAD"));
+        assert!(declared.eq(&named), "{named:?}");
         for &(kind, name, wire) in layout {
             let wrap = |payload: &[u8]| written(|writer| _ = writer.bytes(kind, payload));
             // The attribute behind an unknown one, read and written again, the unknown one behind it.
@@ -613,7 +615,9 @@ fn any_attributes_are_read_or_refused() {
                 writer.bytes(NFTA_EXPR_DATA, &bytes);
             });
             let nested = <NestedExpression<'_> as Field<'_>>::decode(&nested).unwrap();
-            assert_eq!(nested.decode(), bare.decode());
+            // Without padding what is malformed stands elsewhere.
+            let place = |malformed: Malformed| (malformed.what, malformed.reason);
+            assert_eq!(nested.decode().map_err(place), bare.decode().map_err(place));
             let _ = format!("{bare:?} {nested:?}");
             let Ok(decoded) = bare.decode() else { return };
             let _ = format!("{decoded} {decoded:?} {decoded:#?}");
@@ -658,8 +662,10 @@ fn any_list_ends() {
         let read = all.by_ref().take_while(Result::is_ok).count();
         assert!(read * 4 <= bytes.len());
         assert!(all.next().is_none());
-        // It is written as it came.
+        // It is written as it came, but for padding.
         let attribute = written(|writer| list.encode(writer, 4));
+        let stripped = Padded::Expressions.without_padding(&bytes);
+        let bytes = stripped.unwrap_or(bytes);
         assert_eq!(attribute[4..4 + bytes.len()], bytes);
         let attribute = Attributes::new(&attribute).next().unwrap().unwrap();
         assert_eq!(Expressions::decode(attribute.payload), Some(list.clone()));

@@ -69,11 +69,7 @@ impl MonitorOptions {
     /// As [`Monitor::open`]; [`Error::Open`] with `EPERM` when the calling thread is in another namespace
     /// than the connection and may not enter that (`CAP_SYS_ADMIN`).
     pub fn open_beside(self, connection: &Connection) -> Result<Monitor, Error> {
-        let socket = connection.socket.sibling();
-        let socket = socket.ok_or_else(|| Error::Open {
-            protocol: libc::NETLINK_NETFILTER,
-            source: std::io::Error::from_raw_os_error(libc::EPERM),
-        })?;
+        let socket = connection.socket.try_sibling()?;
         self.open_over(socket, connection.origin)
     }
 

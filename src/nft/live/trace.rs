@@ -8,10 +8,11 @@ use chainwright_sys::nf_tables::{
     NFTA_TRACE_CT_DIRECTION, NFTA_TRACE_CT_ID, NFTA_TRACE_CT_STATE, NFTA_TRACE_CT_STATUS,
     NFTA_TRACE_ID, NFTA_TRACE_IIF, NFTA_TRACE_IIFTYPE, NFTA_TRACE_LL_HEADER, NFTA_TRACE_MARK,
     NFTA_TRACE_NETWORK_HEADER, NFTA_TRACE_NFPROTO, NFTA_TRACE_OIF, NFTA_TRACE_OIFTYPE,
-    NFTA_TRACE_POLICY, NFTA_TRACE_RULE_HANDLE, NFTA_TRACE_TABLE, NFTA_TRACE_TRANSPORT_HEADER,
-    NFTA_TRACE_TYPE, NFTA_TRACE_VERDICT,
+    NFTA_TRACE_PAD, NFTA_TRACE_POLICY, NFTA_TRACE_RULE_HANDLE, NFTA_TRACE_TABLE,
+    NFTA_TRACE_TRANSPORT_HEADER, NFTA_TRACE_TYPE, NFTA_TRACE_VERDICT,
 };
 
+use crate::escape::Escaped;
 use crate::nft::declare::{object, values};
 use crate::nft::expr::Verdict;
 use crate::nft::{Bytes, Family, Name, Policy};
@@ -77,6 +78,7 @@ object! {
         NFTA_TRACE_CT_STATUS => ct_status: u32,
         /// Its state, the bits of `ct state`; since Linux 6.16.
         NFTA_TRACE_CT_STATE => ct_state: u32,
+        _ => NFTA_TRACE_PAD,
     }
 }
 
@@ -118,7 +120,7 @@ impl fmt::Display for TraceRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.word(), self.family())?;
         for name in [self.table(), self.chain()].into_iter().flatten() {
-            write!(f, " {name}")?;
+            write!(f, " {}", Escaped(name))?;
         }
         if let Some(handle) = self.rule() {
             write!(f, " handle {handle}")?;

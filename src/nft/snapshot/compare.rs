@@ -10,7 +10,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use crate::netlink::{Attributes, MessageWriter};
-use crate::nft::declare::{Field, Kinds, Known, Note};
+use crate::nft::declare::{Field, Kinds, Known, Note, Padded};
 use crate::nft::expr::{Counter, Decoded, Expressions, Last, NestedExpression, Quota};
 use crate::nft::{
     Chain, ChainRef, Element, ElementRef, Flowtable, FlowtableRef, ObjectData, Rule, RuleRef, Set,
@@ -21,6 +21,7 @@ use crate::nft::{
 /// expressions that count.
 #[derive(Clone, Copy)]
 struct Compared {
+    known: &'static [Known],
     not: Kinds,
     counts: Kinds,
     lists: Kinds,
@@ -28,8 +29,9 @@ struct Compared {
 }
 
 impl Compared {
-    const fn of(known: &[Known]) -> Self {
+    const fn of(known: &'static [Known]) -> Self {
         Self {
+            known,
             not: Kinds::not_compared(known),
             counts: Kinds::noted(known, &[Note::counts]),
             lists: Kinds::noted(known, &[Note::expressions]),
@@ -137,6 +139,8 @@ impl Compare {
     }
 
     fn key(self, attributes: Attributes<'_>, compared: Compared) -> Vec<u8> {
+        let stripped = Padded::Group(compared.known).without_padding(attributes.rest());
+        let attributes = stripped.as_deref().map_or(attributes, Attributes::new);
         let mut key = Vec::new();
         let mut writer = MessageWriter::bare(&mut key);
         for attribute in attributes.map_while(Result::ok) {
@@ -174,7 +178,7 @@ impl Compare {
 
 /// Whether two rules are the same byte for byte but for what the kernel gives. Quick; that they differ
 /// says nothing.
-pub(super) fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
+pub(crate) fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
     fn compared<'r>(rule: &RuleRef<'r>) -> impl Iterator<Item = &'r [u8]> {
         let attributes = rule.attributes().map_while(Result::ok);
         let compared = attributes.filter(|attribute| !RULE.not.contains(attribute.kind));

@@ -1,48 +1,39 @@
 //! What it takes to say in words what happens: tables, and sets without their elements.
 
 use chainwright_sys::nf_tables::{
-    NFT_MSG_GETOBJ_RESET, NFT_MSG_GETSET, NFT_MSG_GETSETELEM, NFT_MSG_GETTABLE, NFT_MSG_NEWSET,
-    NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE,
+    NFT_MSG_GETOBJ_RESET, NFT_MSG_GETSETELEM, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE,
+    NFTA_OBJ_TABLE, NFTA_OBJ_TYPE,
 };
 
 use super::apply::Applied;
-use super::index::set_at;
+use super::part::is_meter;
 use super::read::{Lane, Reader};
 use super::within::is_anonymous;
-use super::{ElementsOf, Snapshot, SnapshotSet, SnapshotTable};
+use super::{ElementsOf, Snapshot, SnapshotError, SnapshotSet, SnapshotTable};
 use crate::netlink::{Error, Malformed, Message};
 use crate::nft::connection::{Connection, message_type};
 use crate::nft::expr::ObjectType;
 use crate::nft::live::{Event, EventObject};
 use crate::nft::object::Written as _;
-use crate::nft::{Element, Family, Scope, SetFlags, SetId, StatefulObject};
+use crate::nft::{Element, Scope, SetId, StatefulObject};
 
 impl Connection {
     /// The tables and sets that there are, of one generation, without elements, chains and rules. Sets without a name of
     /// their own, whose elements would say what they are, are not among them.
     pub(crate) fn definitions(&mut self) -> Result<Snapshot, Error> {
-        let mut attempts = self.retry.begin();
-        loop {
-            let generation = self.generation()?;
-            let empty = Snapshot::of(Scope::all(), ElementsOf::ANONYMOUS);
-            let mut reader = Reader::of(self, empty);
-            let read = reader.definitions();
-            let (mut snapshot, consistent) = (reader.snapshot, reader.consistent);
-            match read {
-                Ok(()) => {}
-                Err(Error::Interrupted) if attempts.again() => continue,
-                Err(error) if error.ask_again() && attempts.again_after_loss() => continue,
-                Err(error) => return Err(error),
-            }
-            if consistent && self.generation()? == generation {
-                snapshot.forget_nameless()?;
-                snapshot.generation = Some(generation);
-                return Ok(snapshot);
-            }
-            if !attempts.again() {
-                return Err(Error::Interrupted);
-            }
-        }
+        let read = self.consistent(
+            &Scope::all(),
+            ElementsOf::ANONYMOUS,
+            false,
+            |reader, scope| {
+                reader.tables(scope)?;
+                reader.sets(scope, &|set| is_meter(set) || !is_anonymous(set))
+            },
+        );
+        read.map_err(|error| match error {
+            SnapshotError::Netlink(error) => error,
+            _ => Error::Interrupted,
+        })
     }
 }
 
@@ -58,10 +49,13 @@ pub(crate) enum Answered<'a> {
 }
 
 impl Connection {
-    /// Asks for it: a snapshot of what was answered, with the tables and sets that there are; `None` of what is not
+    /// Asks for it, and puts what is answered into a snapshot of the tables and sets that it is in; `None` of what is not
     /// there.
-    pub(crate) fn answered(&mut self, asked: &Answered<'_>) -> Result<Option<Snapshot>, Error> {
-        let mut snapshot = self.definitions()?;
+    pub(crate) fn answered(
+        &mut self,
+        mut snapshot: Snapshot,
+        asked: &Answered<'_>,
+    ) -> Result<Option<Snapshot>, Error> {
         match asked {
             Answered::Objects(object_type, scope) => {
                 let mut reader = Reader::of(self, snapshot);
@@ -93,6 +87,7 @@ impl Connection {
                 }
             }
             Answered::Elements(set, elements) => {
+                snapshot.elements = ElementsOf::all();
                 for element in *elements {
                     match self.element_message(NFT_MSG_GETSETELEM, set, element)? {
                         Some(message) => snapshot.take_in(&message)?,
@@ -105,54 +100,15 @@ impl Connection {
     }
 }
 
-impl Reader<'_> {
-    /// Reads tables and sets.
-    pub(super) fn definitions(&mut self) -> Result<(), Error> {
-        for (request, message) in [
-            ("list tables", NFT_MSG_GETTABLE),
-            ("list sets", NFT_MSG_GETSET),
-        ] {
-            self.dump(
-                Lane::Long,
-                request,
-                message,
-                Family::UNSPEC,
-                |_| {},
-                |_| true,
-            )?;
-        }
-        Ok(())
-    }
-}
-
 impl Snapshot {
     /// One that knows nothing, and takes in what it is told.
     pub(crate) fn of_nothing() -> Self {
         Self::of(Scope::all(), ElementsOf::ANONYMOUS)
     }
 
-    pub(super) fn take_in(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
+    fn take_in(&mut self, message: &Message<'_>) -> Result<(), Malformed> {
         let at = self.arena.put(message.raw)?;
         self.index.insert(&self.arena, at).map(|_| ())
-    }
-
-    /// Takes out the sets that would be said by their elements.
-    fn forget_nameless(&mut self) -> Result<(), Malformed> {
-        for table in &mut self.index.tables {
-            let mut read = Ok(());
-            table.sets.retain(|set| match set_at(&self.arena, set.at) {
-                Ok(set) => {
-                    let is_meter = set.flags().unwrap_or_default().contains(SetFlags::EVAL);
-                    is_meter || !is_anonymous(&set)
-                }
-                Err(malformed) => {
-                    read = Err(malformed);
-                    false
-                }
-            });
-            read?;
-        }
-        Ok(())
     }
 
     /// Takes in what an event tells of tables and sets, and of the elements of sets that have no name of their own.

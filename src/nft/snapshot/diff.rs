@@ -2,7 +2,8 @@
 //!
 //! Objects are compared as the kernel sent them, without what it gives by itself (handles, numbers of
 //! references, a rule's position, a table's owner, the rest of a timeout) and, unless asked for,
-//! without what counts up (counters, quotas, `last`). Rules have no names: those of a chain are
+//! without what counts up (counters, quotas, `last`). Base chains of one priority are called in the order in which they
+//! were made, the newest first: that is compared within a table, of which the kernel lists it. Rules have no names: those of a chain are
 //! compared as a sequence, each with the anonymous sets and bound chains that belong to it.
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use bstr::{BStr, BString};
 use similar::DiffOp;
 
 use super::compare::{Compare, element_name};
+use super::order::{Moved, moved};
 use super::pairs::by_name;
 use super::within::{Within, is_anonymous, is_bound};
 use super::{LeftOut, Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
@@ -47,9 +49,11 @@ pub enum Fate {
 pub struct Change {
     /// What became of the object.
     pub fate: Fate,
-    /// What kind of object it is: `table`, `chain`, `rule`, `set`, `element`, `object`, `flowtable`.
+    /// What kind of object it is: `table`, `chain`, `rule`, `set`, `element`, `object`, `flowtable`; `order` of the order
+    /// in which a table's base chains of one priority are called at a hook.
     pub kind: &'static str,
-    /// Family and names of the object, or of the chain or set that it is in.
+    /// Family and names of the object, or of the chain or set that it is in; of an order the table, the hook and the
+    /// priority.
     pub path: String,
     /// The object as it was, in one line.
     #[cfg_attr(feature = "serde", serde(skip_serializing_if = "Option::is_none"))]
@@ -356,6 +360,17 @@ impl Differ<'_> {
             let (old, new) = (all(old.as_ref(), elements), all(new.as_ref(), elements));
             for (_, old, new) in pairs(old, new) {
                 self.item("element", path.clone(), old, new);
+            }
+        }
+        if let (Some(old), Some(new)) = (old, new) {
+            for Moved { place, old, new } in moved(old.chains(), new.chains()) {
+                self.changes.push(Change {
+                    fate: Fate::Changed,
+                    kind: "order",
+                    path: format!("{path} {place}"),
+                    old: Some(old),
+                    new: Some(new),
+                });
             }
         }
         let within = (old.map(Within::of), new.map(Within::of));

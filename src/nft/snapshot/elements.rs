@@ -27,13 +27,13 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::index::SetIndex;
-use super::request::{HoldingExpressions, copy_with_expressions};
+use super::request::{HoldingExpressions, copy_with_expressions, without_padding};
 use super::{Snapshot, SnapshotSet};
 use crate::netlink::{Attribute, Attributes, MessageWriter, Unfit};
 use crate::nft::declare::{Field, Kinds, Note};
 use crate::nft::element::ElementKey;
 use crate::nft::transaction::Transaction;
-use crate::nft::{Element, ElementRef, Family, SetRef};
+use crate::nft::{Element, ElementRef, Elements, Family, SetRef};
 
 /// Which attributes of an element hold expressions.
 const EXPRESSIONS: HoldingExpressions = HoldingExpressions::of(Element::KNOWN);
@@ -120,7 +120,14 @@ impl Snapshot {
             && find(NFTA_SET_EXPRESSIONS).is_none();
         if as_listed {
             for &at in &set.elements {
-                self.copy(tx, NFT_MSG_NEWSETELEM, at, Kinds::NONE, |_| {})?;
+                self.copy(
+                    tx,
+                    NFT_MSG_NEWSETELEM,
+                    at,
+                    Elements::KNOWN,
+                    Kinds::NONE,
+                    |_| {},
+                )?;
             }
             return Ok(());
         }
@@ -319,6 +326,7 @@ fn in_chunks<'s>(
 /// Writes the attributes of an element: expressions as the kernel takes them, the end of an interval
 /// without what no kernel takes of one and some list: a timeout of 0 (Linux 6.18), the set's statements (5.10).
 fn write_element(writer: &mut MessageWriter<'_>, attributes: &[u8]) {
+    let attributes = &without_padding(attributes, Element::KNOWN);
     let attributes = Attributes::new(attributes);
     let flags: Option<u32> = attributes
         .clone()

@@ -31,12 +31,15 @@
 //! for what is there, not for what a number says, and every object is checked as if the kernel sent it.
 
 use std::fmt;
-use std::fs::{self, File, FileType, Permissions};
+use std::fs::{self, File, FileType, OpenOptions, Permissions};
 use std::io::{self, BufReader, BufWriter, Read, Seek, Write};
-use std::os::unix::fs::{FileTypeExt, PermissionsExt};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use nix::fcntl::{AT_FDCWD, AtFlags};
+use nix::unistd::linkat;
 use sha2::{Digest, Sha256};
 
 use super::outside::LONGEST;
@@ -213,8 +216,87 @@ impl<W: Write> Write for Summing<W> {
     }
 }
 
+/// A file that is not yet in the place of the one that it replaces.
+enum Unsaved {
+    /// It has no name, and goes with the process. The path is what it is called for a moment if another file must be
+    /// replaced.
+    Unnamed(File, PathBuf),
+    /// For file systems without `O_TMPFILE`.
+    Named(tempfile::NamedTempFile),
+}
+
+impl Unsaved {
+    /// Makes it in this directory, for its owner alone.
+    fn beside(path: &Path, directory: &Path) -> io::Result<Self> {
+        let unnamed = OpenOptions::new()
+            .write(true)
+            .custom_flags(libc::O_TMPFILE)
+            .mode(0o600)
+            .open(directory);
+        if let Ok(file) = unnamed {
+            let name = path.file_name().unwrap_or_default();
+            let sum = Sha256::digest(name.as_encoded_bytes());
+            let number = sum
+                .first_chunk()
+                .map_or(0, |first| u64::from_be_bytes(*first));
+            let beside = directory.join(format!(".chainwright-{number:016x}"));
+            return Ok(Self::Unnamed(file, beside));
+        }
+        tempfile::Builder::new()
+            .prefix(".chainwright-")
+            .permissions(Permissions::from_mode(0o600))
+            .tempfile_in(directory)
+            .map(Self::Named)
+    }
+
+    fn as_file(&mut self) -> &mut File {
+        match self {
+            Self::Unnamed(file, _) => file,
+            Self::Named(file) => file.as_file_mut(),
+        }
+    }
+
+    /// Puts it in the place of that path.
+    fn replace(self, path: &Path) -> io::Result<()> {
+        let (file, beside) = match self {
+            Self::Unnamed(file, beside) => (file, beside),
+            Self::Named(file) => return file.persist(path).map(drop).map_err(|error| error.error),
+        };
+        let itself = format!("/proc/self/fd/{}", file.as_raw_fd());
+        let link = |to: &Path| -> io::Result<()> {
+            let follow = AtFlags::AT_SYMLINK_FOLLOW;
+            Ok(linkat(AT_FDCWD, &itself[..], AT_FDCWD, to, follow)?)
+        };
+        let is = |result: &io::Result<()>, kind| {
+            result.as_ref().is_err_and(|error| error.kind() == kind)
+        };
+        let mut linked = link(path);
+        // A link replaces nothing. Whoever saves to the same path meanwhile uses the same name, for a file that is whole.
+        for _ in 0..100 {
+            if !is(&linked, io::ErrorKind::AlreadyExists) {
+                break;
+            }
+            linked = link(&beside);
+            if is(&linked, io::ErrorKind::AlreadyExists) {
+                match fs::remove_file(&beside) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+                    _ => continue,
+                }
+            }
+            linked?;
+            linked = fs::rename(&beside, path);
+            if is(&linked, io::ErrorKind::NotFound) {
+                linked = link(path);
+            } else if linked.is_err() {
+                let _ = fs::remove_file(&beside);
+            }
+        }
+        linked
+    }
+}
+
 impl Snapshot {
-    /// Writes the snapshot into a file: under another name first, then in the place of what was there,
+    /// Writes the snapshot into a file: into one without a name first, which then takes the place of what was there,
     /// so that at any moment, and after a crash at any moment, the file holds the old content or the
     /// new one. Only its owner can read it.
     ///
@@ -223,8 +305,10 @@ impl Snapshot {
     /// all may write to would else choose what root overwrites. What somebody puts there between the look and
     /// the replacement is not seen.
     ///
-    /// A process that is killed while it saves may leave a file beside it that is called
-    /// `.chainwright-` and six letters or digits.
+    /// A process that is killed while it saves leaves nothing, unless the kill falls between the two system calls that
+    /// replace an existing file: then a whole file called `.chainwright-` and sixteen digits stays beside it, which the
+    /// next save to the same path removes. On file systems without `O_TMPFILE` a kill at any moment may leave a file
+    /// called `.chainwright-` and six letters or digits.
     ///
     /// # Errors
     /// [`FileError::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements);
@@ -258,16 +342,11 @@ impl Snapshot {
         }
         // So that what cannot be made durable is not begun.
         let parent = File::open(directory).map_err(fail("open the directory of"))?;
-        let mut file = tempfile::Builder::new()
-            .prefix(".chainwright-")
-            .permissions(Permissions::from_mode(0o600))
-            .tempfile_in(directory)
-            .map_err(fail("make a file beside"))?;
-        self.write(BufWriter::with_capacity(1 << 20, file.as_file_mut()))
+        let mut file = Unsaved::beside(path, directory).map_err(fail("make a file beside"))?;
+        self.write(BufWriter::with_capacity(1 << 20, file.as_file()))
             .map_err(fail("write"))?;
         file.as_file().sync_all().map_err(fail("write"))?;
-        file.persist(path)
-            .map_err(|error| fail("replace")(error.error))?;
+        file.replace(path).map_err(fail("replace"))?;
         // The new name must be on disk too.
         match parent.sync_all() {
             // A file system that knows no such thing.

@@ -13,6 +13,7 @@
 //! | back into the kernel | `restore.rs`; what it takes in another way than it lists it: `request.rs`, `elements.rs` |
 //! | to and from a file | `file.rs` |
 //! | to and from JSON and the like | `serial.rs`; what comes from outside: `outside.rs` |
+//! | a part, read by itself | `part.rs` |
 //! | a part of one | `narrow.rs`; what a text needs to know: `definitions.rs`, `needed.rs` |
 //! | how much there is | `contents.rs` |
 //! | without the elements of some sets | `left_out.rs` |
@@ -51,8 +52,10 @@ mod narrow;
 #[cfg(feature = "text")]
 mod needed;
 #[cfg(any(feature = "backup", feature = "serde"))]
+mod order;
 mod outside;
 mod pairs;
+mod part;
 mod pieces;
 mod places;
 mod plan;
@@ -72,6 +75,8 @@ use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 pub(super) use apply::{Applied, TableKey};
 pub(super) use reconcile::scope_of;
 
+#[cfg(feature = "kube")]
+pub(crate) use compare::is_same_rule;
 pub use contents::Contents;
 #[cfg(feature = "text")]
 pub(crate) use definitions::Answered;
@@ -82,6 +87,9 @@ pub use file::{FileError, NotRegular, Provenance};
 pub use left_out::{ElementsOf, LeftOut, SnapshotOptions, WriteError};
 #[cfg(feature = "text")]
 pub(crate) use needed::Needed;
+pub use part::{Part, PartialSnapshot};
+#[cfg(feature = "text")]
+pub(crate) use part::{is_map, is_meter};
 pub(in crate::nft) use plan::DesiredPlaces;
 pub use plan::{NotOwn, Plan, PlanOptions, Replaced};
 pub use read::MissingRules;

@@ -42,12 +42,13 @@
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use bstr::BStr;
 use chainwright_sys::netlink::NLM_F_DUMP;
 use chainwright_sys::nf_tables::{
     NFT_MSG_GETCHAIN, NFT_MSG_GETFLOWTABLE, NFT_MSG_GETOBJ, NFT_MSG_GETRULE, NFT_MSG_GETSET,
     NFT_MSG_GETSETELEM, NFT_MSG_GETTABLE, NFTA_CHAIN_TABLE, NFTA_FLOWTABLE_TABLE, NFTA_OBJ_TABLE,
-    NFTA_RULE_CHAIN, NFTA_RULE_TABLE, NFTA_SET_ELEM_LIST_SET, NFTA_SET_ELEM_LIST_TABLE,
-    NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_NAME,
+    NFTA_OBJ_TYPE, NFTA_RULE_CHAIN, NFTA_RULE_TABLE, NFTA_SET_ELEM_LIST_SET,
+    NFTA_SET_ELEM_LIST_TABLE, NFTA_SET_NAME, NFTA_SET_TABLE, NFTA_TABLE_NAME,
 };
 use nix::unistd::{SysconfVar, sysconf};
 
@@ -61,11 +62,12 @@ use crate::netlink::{
 };
 use crate::nft::connection::Connection;
 use crate::nft::declare::Field;
+use crate::nft::expr::ObjectType;
 use crate::nft::generation::Refreshed;
 use crate::nft::name::Name;
 use crate::nft::scope::Scope;
 use crate::nft::watch::{Touches, Watch};
-use crate::nft::{ChainFlags, ChainRef, Family};
+use crate::nft::{ChainFlags, ChainRef, Family, SetRef};
 
 /// How patiently, at most, the elements of a set are asked for again while its hash table is being rebuilt.
 const REBUILDS: Retry = Retry {
@@ -131,6 +133,8 @@ pub(super) struct Reader<'c> {
     watched: bool,
     /// Whether there was one.
     moved: bool,
+    /// The first base chain that was read by itself and lacks rules.
+    pub(super) missing: Option<MissingRules>,
 }
 
 /// What an attempt read.
@@ -212,7 +216,16 @@ impl Connection {
         scope: Scope<'_>,
         options: SnapshotOptions,
     ) -> Result<Snapshot, SnapshotError> {
-        self.snapshot_in(Arena::default(), &scope, options.elements)
+        self.snapshot_in(Arena::default(), &scope, options.elements, self.retry)
+    }
+
+    /// As [`snapshot`](Self::snapshot), tried as often as `retry` says.
+    pub(super) fn snapshot_as(
+        &mut self,
+        scope: &Scope<'_>,
+        retry: Retry,
+    ) -> Result<Snapshot, SnapshotError> {
+        self.snapshot_in(Arena::default(), scope, ElementsOf::all(), retry)
     }
 
     /// As [`snapshot`](Self::snapshot), in memory that is there already.
@@ -221,8 +234,9 @@ impl Connection {
         mut arena: Arena,
         scope: &Scope<'_>,
         elements: ElementsOf,
+        retry: Retry,
     ) -> Result<Snapshot, SnapshotError> {
-        let mut attempts = self.retry.begin();
+        let mut attempts = retry.begin();
         let mut doubted = None;
         let mut watch = None;
         loop {
@@ -304,6 +318,7 @@ impl Connection {
             to_the_end: to_the_end || watch.is_some(),
             watched: watch.is_some(),
             moved: false,
+            missing: None,
         };
         reader.read(scope)?;
         let mut missing = match reader.consistent {
@@ -365,7 +380,12 @@ impl Snapshot {
     pub fn read_anew(&mut self, connection: &mut Connection) -> Result<(), SnapshotError> {
         let old = std::mem::take(self);
         (self.scope, self.elements) = (old.scope, old.elements);
-        *self = connection.snapshot_in(old.arena, &self.scope.clone(), self.elements)?;
+        *self = connection.snapshot_in(
+            old.arena,
+            &self.scope.clone(),
+            self.elements,
+            connection.retry,
+        )?;
         Ok(())
     }
 }
@@ -393,72 +413,161 @@ impl<'c> Reader<'c> {
             to_the_end: true,
             watched: true,
             moved: false,
+            missing: None,
         }
     }
 }
 
 impl Reader<'_> {
-    fn read(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
+    /// Reads all of these tables.
+    pub(super) fn read(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
+        self.tables(scope)?;
+        if self.snapshot.index.tables.is_empty() {
+            return Ok(());
+        }
+        self.chains(scope, &|_| true)?;
+        self.objects(scope, None)?;
+        self.flowtables(scope)?;
+        self.sets(scope, &|_| true)?;
+        self.elements(|_| true)?;
+        self.rules(scope)
+    }
+
+    /// Reads the tables themselves: one by its name, others in a dump.
+    pub(super) fn tables(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
         let family = scope.family;
-        let table = scope.table.as_ref();
-        let named = |kind: u16| {
-            move |writer: &mut MessageWriter<'_>| {
-                if let Some(table) = table {
-                    writer.string(kind, table);
-                }
-            }
-        };
-        // The kernel filters by the table only where said; what else comes is left out.
+        if let Some(name) = scope.table.as_ref().filter(|_| family != Family::UNSPEC) {
+            return self.one_table(family, BStr::new(&**name)).map(|_| ());
+        }
+        let request = "list tables";
         self.dump(
             Lane::Long,
-            "list tables",
+            request,
             NFT_MSG_GETTABLE,
             family,
             |_| {},
             |message| scope_admits(scope, message, NFTA_TABLE_NAME),
-        )?;
-        let chains = |message: &Message<'_>| scope_admits(scope, message, NFTA_CHAIN_TABLE);
+        )
+    }
+
+    /// Reads chains without their rules: those that `admits` accepts are kept. The kernel filters by the family only.
+    pub(super) fn chains(
+        &mut self,
+        scope: &Scope<'_>,
+        admits: &dyn Fn(&ChainRef<'_>) -> bool,
+    ) -> Result<(), Error> {
         self.dump(
             Lane::Long,
             "list chains",
             NFT_MSG_GETCHAIN,
-            family,
+            scope.family,
             |_| {},
-            chains,
+            |message| {
+                scope_admits(scope, message, NFTA_CHAIN_TABLE)
+                    && ChainRef::parse(message).is_ok_and(|chain| admits(&chain))
+            },
         )?;
+        for table in &self.snapshot.index.tables {
+            let mut handle = 0;
+            for chain in &table.chains {
+                let chain = chain_at(&self.snapshot.arena, chain.at)?;
+                // Two of one handle, or an order that is none: the dump was shifted.
+                self.consistent &= chain.handle() > handle;
+                handle = chain.handle();
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads stateful objects, of all types or of one.
+    pub(super) fn objects(
+        &mut self,
+        scope: &Scope<'_>,
+        object_type: Option<ObjectType>,
+    ) -> Result<(), Error> {
         self.dump(
             Lane::Long,
             "list objects",
             NFT_MSG_GETOBJ,
-            family,
-            named(NFTA_OBJ_TABLE),
+            scope.family,
+            |writer| {
+                if let Some(table) = &scope.table {
+                    writer.string(NFTA_OBJ_TABLE, table);
+                }
+                if let Some(object_type) = object_type {
+                    writer.be32(NFTA_OBJ_TYPE, object_type.0);
+                }
+            },
             |message| scope_admits(scope, message, NFTA_OBJ_TABLE),
-        )?;
+        )
+    }
+
+    /// Reads flowtables.
+    pub(super) fn flowtables(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
         self.dump(
             Lane::Long,
             "list flowtables",
             NFT_MSG_GETFLOWTABLE,
-            family,
-            named(NFTA_FLOWTABLE_TABLE),
+            scope.family,
+            |writer| {
+                if let Some(table) = &scope.table {
+                    writer.string(NFTA_FLOWTABLE_TABLE, table);
+                }
+            },
             |message| scope_admits(scope, message, NFTA_FLOWTABLE_TABLE),
-        )?;
-        self.dump(
+        )
+    }
+
+    /// Reads sets without their elements: those that `admits` accepts are kept.
+    pub(super) fn sets(
+        &mut self,
+        scope: &Scope<'_>,
+        admits: &dyn Fn(&SetRef<'_>) -> bool,
+    ) -> Result<(), Error> {
+        let table = scope
+            .table
+            .as_ref()
+            .filter(|_| scope.family != Family::UNSPEC);
+        let listed = self.dump(
             Lane::Long,
             "list sets",
             NFT_MSG_GETSET,
-            family,
-            |_| {},
-            |message| scope_admits(scope, message, NFTA_SET_TABLE),
-        )?;
-        self.elements()?;
-        self.rules(scope)
+            scope.family,
+            |writer| {
+                if let Some(table) = table {
+                    writer.string(NFTA_SET_TABLE, table);
+                }
+            },
+            |message| {
+                scope_admits(scope, message, NFTA_SET_TABLE)
+                    && SetRef::parse(message).is_ok_and(|set| admits(&set))
+            },
+        );
+        self.unless_gone(listed)
     }
 
-    /// Reads the elements of every set.
-    fn elements(&mut self) -> Result<(), Error> {
+    /// What came of a dump that the kernel refuses if what it is of is gone by now.
+    fn unless_gone(&mut self, listed: Result<(), Error>) -> Result<(), Error> {
+        match listed {
+            Err(Error::Refused { errno, .. }) if errno.number() == libc::ENOENT => {
+                self.consistent = false;
+                match self.to_the_end {
+                    true => Ok(()),
+                    false => Err(Error::Interrupted),
+                }
+            }
+            listed => listed,
+        }
+    }
+
+    /// Reads the elements of the sets that `admits` accepts.
+    pub(super) fn elements(&mut self, admits: impl Fn(&SetRef<'_>) -> bool) -> Result<(), Error> {
         for table in 0..self.snapshot.index.tables.len() {
             for set in 0..self.snapshot.index.tables[table].sets.len() {
-                self.whole_elements_of(table, set)?;
+                let at = self.snapshot.index.tables[table].sets[set].at;
+                if admits(&set_at(&self.snapshot.arena, at)?) {
+                    self.whole_elements_of(table, set)?;
+                }
             }
         }
         Ok(())
@@ -514,17 +623,7 @@ impl Reader<'_> {
             content,
             |_| true,
         );
-        match listed {
-            // The set is gone by now. Only of elements does the kernel say so.
-            Err(Error::Refused { errno, .. }) if errno.number() == libc::ENOENT => {
-                self.consistent = false;
-                match self.to_the_end {
-                    true => Ok(()),
-                    false => Err(Error::Interrupted),
-                }
-            }
-            listed => listed,
-        }
+        self.unless_gone(listed)
     }
 
     /// The family of the object at a position, and a copy of its attributes.
@@ -852,7 +951,7 @@ fn see_change(moved: &mut Option<&mut bool>, consistent: &mut bool) {
 }
 
 /// How many rules and references a chain says it has.
-fn uses(chain: &ChainRef<'_>) -> u32 {
+pub(super) fn uses(chain: &ChainRef<'_>) -> u32 {
     chain.references().unwrap_or(0)
 }
 

@@ -74,10 +74,7 @@ impl Connection {
         insist(self, |connection, attempts| {
             let mut guard = connection.guard_of_attempt(attempts, std::slice::from_ref(&scope))?;
             // One policy for both: an attempt is a reading and a commit.
-            let retry = std::mem::replace(&mut connection.retry, Retry::ONCE);
-            let now = connection.snapshot(scope.clone());
-            connection.retry = retry;
-            let now = now?;
+            let now = connection.snapshot_as(&scope, Retry::ONCE)?;
             let closed = connection.closed_in(&now);
             let mut plan = connection.plan_from(&now, desired, options, closed)?;
             guard.commit(connection, plan.transaction_mut())?;

@@ -128,7 +128,7 @@ impl Reader<'_> {
 
     /// Looks an object up, into the snapshot's memory. That it is absent is believed at once: a commit in the
     /// middle of which that was seen will be told.
-    fn look_up(
+    pub(super) fn look_up(
         &mut self,
         request: &'static str,
         message: u8,

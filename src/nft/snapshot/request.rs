@@ -6,16 +6,26 @@
 //!   (`NLA_F_NESTED`): the kernel lists them without and refuses them without. They are the only
 //!   attributes of nf_tables of which it demands the mark (`strict_start_type` in `nft_tunnel.c`).
 
+use std::borrow::Cow;
+
 use chainwright_sys::nf_tables::{
     NFT_OBJECT_QUOTA, NFT_OBJECT_TUNNEL, NFTA_OBJ_DATA, NFTA_OBJ_TYPE, NFTA_SET_ID, NFTA_SET_NAME,
     NFTA_TUNNEL_KEY_OPTS, NFTA_TUNNEL_KEY_OPTS_GENEVE,
 };
 
 use crate::netlink::{Attribute, Attributes, MessageWriter};
-use crate::nft::declare::{Field, Kinds, Known, Note};
+use crate::nft::declare::{Field, Kinds, Known, Note, Padded};
 use crate::nft::expr::{Expressions, NestedExpression, Quota};
 use crate::nft::{Set, StatefulObject};
 use bstr::BStr;
+
+/// Returns the attributes of a group without padding.
+pub(super) fn without_padding<'b>(attributes: &'b [u8], known: &'static [Known]) -> Cow<'b, [u8]> {
+    match Padded::Group(known).without_padding(attributes) {
+        Some(stripped) => Cow::Owned(stripped),
+        None => Cow::Borrowed(attributes),
+    }
+}
 
 /// Appends all attributes but some, as they are.
 pub(super) fn copy_attributes(writer: &mut MessageWriter<'_>, attributes: &[u8], without: Kinds) {
@@ -28,6 +38,7 @@ pub(super) fn copy_attributes(writer: &mut MessageWriter<'_>, attributes: &[u8],
 
 /// Appends the attributes of a stateful object.
 pub(super) fn copy_object(writer: &mut MessageWriter<'_>, attributes: &[u8]) {
+    let attributes = &without_padding(attributes, StatefulObject::KNOWN);
     let object_type = Attributes::new(attributes).find(NFTA_OBJ_TYPE);
     let object_type: Option<u32> = object_type.and_then(Field::decode);
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
@@ -73,6 +84,7 @@ pub(super) fn copy_set(
     id: u32,
     name: Option<&BStr>,
 ) {
+    let attributes = &without_padding(attributes, Set::KNOWN);
     for attribute in Attributes::new(attributes).map_while(Result::ok) {
         const GIVEN: Kinds = Kinds::given(Set::KNOWN);
         const EXPRESSIONS: HoldingExpressions = HoldingExpressions::of(Set::KNOWN);
@@ -88,7 +100,9 @@ pub(super) fn copy_set(
 /// The listed expressions in an attribute as the kernel takes them, if that is not how they were
 /// listed.
 pub(super) fn request_of_list(payload: &[u8]) -> Option<Expressions<'static>> {
-    Expressions::decode(payload)?.to_request()
+    let listed = Expressions::decode(payload)?;
+    let request = listed.to_request();
+    request.or_else(|| (listed.as_bytes() != payload).then(|| listed.into_static()))
 }
 
 /// Which attributes hold expressions.

@@ -24,7 +24,7 @@ use chainwright_sys::nf_tables::{
 use super::index::{TableIndex, chain_at, table_at};
 use super::plan::{PlanOptions, wanted_flags};
 use super::reconcile::{insist, is_closed, is_late};
-use super::request::{copy_attributes, copy_object, copy_set};
+use super::request::{copy_attributes, copy_object, copy_set, without_padding};
 use super::write::{Numbers, Place, write_rule};
 use super::{READ, Snapshot, SnapshotError, WriteError};
 use crate::Error;
@@ -32,7 +32,7 @@ use crate::arena::Position;
 use crate::netlink::{MessageWriter, Unfit};
 use crate::nft::commit::CommitError;
 use crate::nft::connection::Connection;
-use crate::nft::declare::{Field, Kinds};
+use crate::nft::declare::{Field, Kinds, Known};
 use crate::nft::transaction::Transaction;
 use crate::nft::{Chain, ChainFlags, Family, Flowtable, RuleRef, Table};
 
@@ -70,7 +70,8 @@ impl Snapshot {
     /// read as one whole, tables are deleted and made anew.
     ///
     /// Afterwards all is byte for byte the same but for handles, the numbers in names of what has none, and
-    /// the order among chains, sets and objects, which means nothing. Counters and quotas go on from the
+    /// the order among sets, objects and chains without a hook, which means nothing. Base chains of one priority are called
+    /// in the same order, as far as [the listing tells it](Snapshot::plan). Counters and quotas go on from the
     /// snapshot's numbers, elements with a timeout that were gone from the rest that they had. What the
     /// kernel does not list it cannot be given again: the fill of a `limit`, the connections that a
     /// `connlimit` counted, the state of a `numgen inc`.
@@ -279,7 +280,14 @@ impl Snapshot {
         }
         for &flowtable in &table.flowtables {
             const GIVEN: Kinds = Kinds::given(Flowtable::KNOWN);
-            self.copy(tx, NFT_MSG_NEWFLOWTABLE, flowtable, GIVEN, |_| {})?;
+            self.copy(
+                tx,
+                NFT_MSG_NEWFLOWTABLE,
+                flowtable,
+                Flowtable::KNOWN,
+                GIVEN,
+                |_| {},
+            )?;
         }
         let bound = self.bound_chains(table, chain_id);
         for chain in &table.chains {
@@ -362,7 +370,7 @@ impl Snapshot {
         if id.is_some() {
             without = without.and(NFTA_CHAIN_NAME);
         }
-        self.copy(tx, NFT_MSG_NEWCHAIN, at, without, |writer| {
+        self.copy(tx, NFT_MSG_NEWCHAIN, at, Chain::KNOWN, without, |writer| {
             if let Some(id) = id {
                 writer.be32(NFTA_CHAIN_ID, id);
             }
@@ -375,12 +383,14 @@ impl Snapshot {
         tx: &mut Transaction,
         message: u8,
         at: Position,
+        known: &'static [Known],
         without: Kinds,
         more: impl FnOnce(&mut MessageWriter<'_>),
     ) -> Result<(), Unfit> {
         let (family, attributes) = self.parts(at);
+        let attributes = without_padding(attributes, known);
         tx.operation(message, NLM_F_CREATE, family, |writer| {
-            copy_attributes(writer, attributes, without);
+            copy_attributes(writer, &attributes, without);
             more(writer);
         })?;
         Ok(())

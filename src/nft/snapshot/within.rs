@@ -12,7 +12,7 @@ use crate::nft::expr::{Data, Decoded, Expressions, Immediate, ObjectType, Verdic
 use crate::nft::{ChainFlags, ElementRef, RuleRef, SetFlags, SetRef};
 
 /// How deep chains can be bound within one another: as deep as the kernel jumps.
-const DEPTH: usize = 16;
+pub(super) const DEPTH: usize = 16;
 
 /// Something that a rule or an element names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -95,7 +95,7 @@ fn nameless(mut expression: Decoded<'_>) -> Decoded<'_> {
     expression
 }
 
-/// The expressions of a rule that can name something or have a state, decoded; the others as they are.
+/// The expressions of a rule that can name something, have a state or be padded, decoded; the others as they are.
 fn looked_at<'r>(
     rule: &RuleRef<'r>,
 ) -> impl Iterator<Item = (crate::nft::expr::ExpressionRef<'r>, Option<Decoded<'r>>)> {
@@ -104,11 +104,20 @@ fn looked_at<'r>(
         let name: &[u8] = expression.name;
         let decoded = match name {
             b"immediate" | b"lookup" | b"dynset" | b"objref" | b"flow_offload" | b"counter"
-            | b"quota" | b"last" => expression.decode().ok(),
+            | b"quota" | b"last" | b"limit" => expression.decode().ok(),
             _ => None,
         };
         (expression, decoded)
     })
+}
+
+/// Visits what a rule names itself.
+pub(super) fn each_name(rule: &RuleRef<'_>, visit: &mut dyn FnMut(Mention<'_>)) {
+    for (_, decoded) in looked_at(rule) {
+        if let Some(name) = decoded.as_ref().and_then(name_in) {
+            visit(name);
+        }
+    }
 }
 
 /// Visits what an element of a set names.

@@ -25,7 +25,8 @@ use std::fmt;
 use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nf_tables::{
     NFT_MSG_DELOBJ, NFT_MSG_DESTROYOBJ, NFT_MSG_GETOBJ, NFT_MSG_NEWOBJ, NFTA_OBJ_DATA,
-    NFTA_OBJ_HANDLE, NFTA_OBJ_NAME, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE, NFTA_OBJ_USE, NFTA_OBJ_USERDATA,
+    NFTA_OBJ_HANDLE, NFTA_OBJ_NAME, NFTA_OBJ_PAD, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE, NFTA_OBJ_USE,
+    NFTA_OBJ_USERDATA,
 };
 
 pub use ct_expect::{CtExpect, HostMilliseconds};
@@ -43,6 +44,7 @@ use super::expr::{Connlimit, Counter, Limit, ObjectType, Quota, Synproxy};
 use super::name::{Bytes, Name};
 use super::object::{listed, written};
 use super::userdata::commented;
+use crate::escape::Escaped;
 use crate::netlink::{Attributes, MessageWriter};
 
 /// The registry: one line a type.
@@ -95,6 +97,15 @@ macro_rules! registry {
                 }
             }
 
+            /// Returns what is known of the attributes that an object of this type holds.
+            pub(super) const fn known(
+                object_type: ObjectType,
+            ) -> &'static [super::declare::Known] {
+                match object_type {
+                    $(ObjectType::$TYPE => <$($Type)+>::KNOWN,)*
+                    _ => &[],
+                }
+            }
         }
 
         impl<'a> Field<'a> for ObjectData<'a> {
@@ -198,7 +209,8 @@ object! {
         NFTA_OBJ_DATA => data: ObjectData<'a> [typed],
         /// Data that user space keeps with the object, opaque to the kernel: see
         /// [`userdata`](crate::nft::userdata).
-        NFTA_OBJ_USERDATA => userdata: Bytes<'a>,
+        NFTA_OBJ_USERDATA => userdata: Bytes<'a> [userdata],
+        _ => NFTA_OBJ_PAD,
     }
 }
 
@@ -270,7 +282,7 @@ listed!(
 impl fmt::Display for StatefulObjectRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let references = self.references.unwrap_or_default();
-        let (table, name) = (self.table(), self.name());
+        let (table, name) = (Escaped(self.table()), Escaped(self.name()));
         write!(f, "table {table} name {name} use {references}")?;
         match self.data() {
             Some(data) => write!(f, " {data}"),

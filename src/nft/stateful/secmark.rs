@@ -15,7 +15,7 @@ attributes! {
     /// A security context (`enum nft_secmark_attributes`).
     pub struct Secmark<'a> {
         /// The context, at most 4,096 bytes.
-        NFTA_SECMARK_CTX => context: Name<'a> [unended],
+        NFTA_SECMARK_CTX => context: Name<'a> [context],
     }
 }
 

@@ -380,7 +380,7 @@ impl Compiler<'_> {
             let time = fields.to_time().unwrap_or(Time::midnight());
             Some(DateTime::from_parts(date, time))
         })?;
-        let time = time.to_zoned(self.time_zone.clone()).ok()?;
+        let time = time.to_zoned(self.time_zone.get().clone()).ok()?;
         u128::try_from(time.timestamp().as_nanosecond()).ok()
     }
 
@@ -396,7 +396,12 @@ impl Compiler<'_> {
         let (hours, minutes) = (parts.next()??, parts.next()??);
         let seconds = parts.next().unwrap_or(Some(0))?;
         let is_time = hours < 24 && minutes < 60 && seconds < 60 && parts.next().is_none();
-        let offset = i64::from(self.time_zone.to_offset(jiff::Timestamp::now()).seconds());
+        let offset = i64::from(
+            self.time_zone
+                .get()
+                .to_offset(jiff::Timestamp::now())
+                .seconds(),
+        );
         let seconds = hours * 3600 + minutes * 60 + seconds - offset;
         is_time.then(|| seconds.rem_euclid(86_400) as u128) // below a day
     }

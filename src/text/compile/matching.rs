@@ -136,11 +136,7 @@ impl Body<'_, '_> {
         let is_flags = types::is_bitmask(want.data_type)
             && !matches!(left, Expr::Binary(..))
             && !matches!(right, Expr::Range(..) | Expr::Prefix(..));
-        let is_list = matches!(right, Expr::Flags(_));
-        if is_flags
-            && (matches!(relation, Relation::Implicit | Relation::None)
-                || (is_list && relation == Relation::NotEqual))
-        {
+        if is_flags && matches!(relation, Relation::Implicit | Relation::None) {
             let flags = self.compiler.value(right, want)?.number;
             let loaded = self.load(left, 0)?;
             self.mask(&loaded, flags);

@@ -23,8 +23,6 @@ mod statement;
 
 use std::sync::Arc;
 
-use jiff::tz::TimeZone;
-
 use crate::netlink::Unfit;
 use crate::nft::Object as KernelObject;
 use crate::nft::{
@@ -33,6 +31,7 @@ use crate::nft::{
 };
 use crate::text::parse::{Command, Elements, Fault, Object, Position, Rule, Verb};
 use crate::text::syntax::{Expr, Line, Place};
+use crate::text::zone::Zone;
 use crate::xt::Names;
 use body::Body;
 use sets::Shapes;
@@ -46,7 +45,7 @@ pub(super) fn not_a_change(place: Place) -> Fault {
 /// Makes a transaction of commands.
 pub(super) struct Compiler<'c> {
     names: Arc<Names>,
-    time_zone: TimeZone,
+    time_zone: Zone,
     /// What is there already, as far as the commands need it.
     now: Option<&'c Snapshot>,
     shapes: Shapes,
@@ -73,7 +72,7 @@ fn alone(hook: &mut Hook<'static>) {
 
 impl<'c> Compiler<'c> {
     /// One that knows what is there already: sets that the commands name, chains and rules that they change.
-    pub(super) fn new(now: Option<&'c Snapshot>, time_zone: TimeZone) -> Self {
+    pub(super) fn new(now: Option<&'c Snapshot>, time_zone: Zone) -> Self {
         let mut this = Self {
             names: Names::system(),
             time_zone,

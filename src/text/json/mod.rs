@@ -25,8 +25,8 @@ use serde::{Serialize, Serializer};
 pub use self::nftables::NotInStructs;
 use self::object::Object;
 pub(super) use self::told::Events;
-use super::list::{Listing, Options, Part};
-use crate::nft::{ChainFlags, Family, SetFlags, SnapshotTable};
+use super::list::{Listing, Options};
+use crate::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};
 
 /// A listing as libnftables' JSON, which [`Listing::json`] makes: by its `Display` in one line, laid out as nft does it; by
 /// `Serialize` in whatever form.

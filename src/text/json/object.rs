@@ -11,14 +11,15 @@ use super::statement::Synproxy;
 use super::tunnel::Tunnel;
 use super::{OneOrMany, Tagged, Writer};
 use crate::nft::expr::{QuotaFlags, SynproxyFlags};
+use crate::nft::is_map;
 use crate::nft::{
     ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, ObjectData, RuleRef,
     SetFlags, SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, hook_name,
 };
+use crate::text::list::TABLE_FLAGS;
 use crate::text::list::chain::{devices, names};
 use crate::text::list::object::{changed_timeouts, family_name, object_name, protocol_name};
 use crate::text::list::set::merges;
-use crate::text::list::{TABLE_FLAGS, is_map};
 use crate::text::read::set::SetReader;
 use crate::text::read::{rule, set, stateful};
 use crate::text::syntax::{self, Element};

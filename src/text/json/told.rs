@@ -6,9 +6,9 @@ use serde::Serialize;
 use super::layout::Laid;
 use super::object::{Members, Named};
 use super::{Tagged, Writer};
+use crate::nft::is_map;
 use crate::nft::live::{Event, EventObject};
 use crate::nft::{Family, SnapshotSet};
-use crate::text::list::is_map;
 use crate::text::told::{Form, Teller};
 
 /// An object an event: `{"add": {"rule": …}}`.

@@ -8,20 +8,19 @@ pub(super) mod tunnel;
 
 use std::collections::HashMap;
 use std::fmt::{self, Write};
+use std::sync::OnceLock;
 
 use bitflags::Flags;
 use bstr::{BStr, ByteSlice};
-use jiff::tz::TimeZone;
 use nix::net::if_::if_nametoindex;
 
 use super::constant::{Plain, Quoted};
 use super::print::Printer;
 use super::read::rule;
-use crate::nft::expr::ObjectType;
 use crate::nft::{
-    ChainFlags, ChainRef, DataType, FlowtableRef, Milliseconds, RuleRef, SetFlags, SetRef,
-    Snapshot, SnapshotTable, StatefulObjectRef, TableFlags,
+    ChainFlags, DataType, Milliseconds, Part, RuleRef, Snapshot, SnapshotTable, TableFlags,
 };
+use crate::text::zone::Zone;
 
 /// What is written, and how.
 #[derive(Debug, Clone)]
@@ -45,9 +44,11 @@ pub struct Options {
     groups: HashMap<u32, String>,
     services: HashMap<u16, String>,
     /// The time zone that days and hours are given in.
-    pub(super) time_zone: TimeZone,
+    pub(super) time_zone: Zone,
     /// Names of interfaces by their numbers.
     interfaces: HashMap<u32, String>,
+    /// Those that there are here, if they are to be read when the first is needed.
+    interfaces_here: Option<OnceLock<HashMap<u32, String>>>,
 }
 
 impl Default for Options {
@@ -63,8 +64,9 @@ impl Default for Options {
             users: HashMap::new(),
             groups: HashMap::new(),
             services: HashMap::new(),
-            time_zone: TimeZone::system(),
+            time_zone: Zone::default(),
             interfaces: HashMap::new(),
+            interfaces_here: None,
         }
     }
 }
@@ -74,21 +76,24 @@ impl Options {
     /// had are given by number.
     #[must_use]
     pub fn here() -> Self {
-        // Not by a netlink socket of the C library's, which waits for a lost reply for ever.
-        let devices = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
-        let names = devices.lines().filter_map(|line| {
-            let (name, _) = line.split_once(':')?;
-            let name = name.trim();
-            Some((if_nametoindex(name).ok()?, name.to_owned()))
-        });
-        Self::default().with_interfaces(names)
+        Self::default().with_interfaces(interfaces_here())
+    }
+
+    /// The same, but the names are read when the first interface is written: in the network namespace of the thread that
+    /// writes. Where there are many interfaces, and listings that name none, that is cheaper.
+    #[must_use]
+    pub fn here_when_needed() -> Self {
+        Self {
+            interfaces_here: Some(OnceLock::new()),
+            ..Self::default()
+        }
     }
 
     /// Gives days and hours in this time zone, by its name in the IANA's database, instead of the system's; `None` if it
     /// is not known.
     #[must_use]
     pub fn with_time_zone(mut self, name: &str) -> Option<Self> {
-        self.time_zone = TimeZone::get(name).ok()?;
+        self.time_zone = Zone::named(name)?;
         Some(self)
     }
 
@@ -176,43 +181,27 @@ impl Options {
     }
 
     pub(super) fn interface(&self, index: u32) -> Option<&str> {
-        self.interfaces.get(&index).map(String::as_str)
+        let known = self.interfaces.get(&index).or_else(|| {
+            let here = self.interfaces_here.as_ref()?;
+            here.get_or_init(|| interfaces_here().collect()).get(&index)
+        });
+        known.map(String::as_str)
     }
 }
 
-/// What of a ruleset is listed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-#[non_exhaustive]
-pub enum Part<'p> {
-    /// All of it: `list ruleset`, `list table`.
-    #[default]
-    All,
-    /// The names of tables: `list tables`.
-    Tables,
-    /// Chains without their rules: `list chains`.
-    Chains,
-    /// One chain: `list chain`.
-    Chain(&'p [u8]),
-    /// Sets: `list sets`.
-    Sets,
-    /// One set: `list set`.
-    Set(&'p [u8]),
-    /// Maps: `list maps`.
-    Maps,
-    /// One map: `list map`.
-    Map(&'p [u8]),
-    /// Sets that `meter` made in a rule: `list meters`.
-    Meters,
-    /// One of them: `list meter`.
-    Meter(&'p [u8]),
-    /// Flowtables: `list flowtables`.
-    Flowtables,
-    /// One flowtable: `list flowtable`.
-    Flowtable(&'p [u8]),
-    /// Stateful objects of a type: `list counters`, `list quotas`, ….
-    Objects(ObjectType),
-    /// One of them: `list counter`, ….
-    Object(ObjectType, &'p [u8]),
+/// The interfaces of the calling thread's network namespace: numbers and names.
+fn interfaces_here() -> impl Iterator<Item = (u32, String)> {
+    // Not by a netlink socket of the C library's, which waits for a lost reply for ever.
+    let devices = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let names: Vec<_> = devices
+        .lines()
+        .filter_map(|line| {
+            let (name, _) = line.split_once(':')?;
+            let name = name.trim();
+            Some((if_nametoindex(name).ok()?, name.to_owned()))
+        })
+        .collect();
+    names.into_iter()
 }
 
 /// A ruleset in nft's language: what `nft list ruleset` prints, and parts of it.
@@ -281,90 +270,12 @@ impl<'s> Listing<'s> {
     }
 }
 
-impl Part<'_> {
-    /// Whether a table has something of it.
-    pub(super) fn is_in(&self, table: &SnapshotTable<'_>) -> bool {
-        let set = |name: &[u8], map| {
-            let found = table.set(name);
-            found.is_some_and(|set| is_map(set.set().flags().unwrap_or_default()) == map)
-        };
-        match *self {
-            Self::Chain(name) => table.chain(name).is_some(),
-            Self::Set(name) => set(name, false),
-            Self::Map(name) => set(name, true),
-            Self::Meter(name) => table.set(name).is_some_and(|set| is_meter(&set.set())),
-            Self::Flowtable(name) => table.flowtable(name).is_some(),
-            Self::Object(object, name) => table.object(object, name).is_some(),
-            // As nft has it, of any type.
-            Self::Objects(_) => table.objects().next().is_some(),
-            _ => true,
-        }
-    }
-
-    pub(super) fn has_object(&self, object: &StatefulObjectRef<'_>) -> bool {
-        match *self {
-            Self::All => true,
-            Self::Objects(kind) => object.object_type() == kind,
-            Self::Object(kind, name) => object.object_type() == kind && object.name() == name,
-            _ => false,
-        }
-    }
-
-    pub(super) fn has_set(&self, set: &SetRef<'_>) -> bool {
-        let flags = set.flags().unwrap_or_default();
-        if flags.contains(SetFlags::ANONYMOUS) {
-            return is_meter(set)
-                && match *self {
-                    Self::Meters => true,
-                    Self::Meter(name) => set.name() == name,
-                    _ => false,
-                };
-        }
-        let map = is_map(set.flags().unwrap_or_default());
-        match *self {
-            Self::All => true,
-            Self::Sets => !map,
-            Self::Maps => map,
-            Self::Set(name) => !map && set.name() == name,
-            Self::Map(name) => map && set.name() == name,
-            _ => false,
-        }
-    }
-
-    pub(super) fn has_flowtable(&self, flowtable: &FlowtableRef<'_>) -> bool {
-        match *self {
-            Self::All | Self::Flowtables => true,
-            Self::Flowtable(name) => flowtable.name() == name,
-            _ => false,
-        }
-    }
-
-    pub(super) fn has_chain(&self, chain: &ChainRef<'_>) -> bool {
-        match *self {
-            Self::All | Self::Chains => true,
-            Self::Chain(name) => chain.name() == name,
-            _ => false,
-        }
-    }
-}
-
 /// What the flags of tables are called.
 pub(super) const TABLE_FLAGS: [(TableFlags, &str); 3] = [
     (TableFlags::DORMANT, "dormant"),
     (TableFlags::OWNER, "owner"),
     (TableFlags::PERSIST, "persist"),
 ];
-
-/// Whether a set has something for each of its keys.
-pub(super) const fn is_map(flags: SetFlags) -> bool {
-    flags.intersects(SetFlags::MAP.union(SetFlags::OBJECT))
-}
-
-/// Whether `meter` made a set.
-pub(super) fn is_meter(set: &SetRef<'_>) -> bool {
-    let flags = set.flags().unwrap_or_default();
-    flags.contains(SetFlags::ANONYMOUS | SetFlags::EVAL)
-}
 
 impl fmt::Display for Listing<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

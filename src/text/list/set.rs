@@ -3,8 +3,9 @@
 use std::fmt::{self, Write};
 
 use super::object::object_name;
-use super::{is_map, is_meter};
-use crate::nft::{DataType, Milliseconds, SetFlags, SetPolicy, SetRef, SnapshotSet};
+use crate::nft::{
+    DataType, Milliseconds, SetFlags, SetPolicy, SetRef, SnapshotSet, is_map, is_meter,
+};
 use crate::text::print::Printer;
 use crate::text::read::set::{self, SetReader};
 use crate::text::types;
@@ -129,6 +130,9 @@ impl<W: Write> Printer<'_, W> {
     }
 
     fn elements(&mut self, reader: &SetReader<'_>) -> fmt::Result {
+        if reader.is_left_out() {
+            return self.line(format_args!("# elements that were not read"));
+        }
         let Some(elements) = reader.elements() else {
             return self.line(format_args!("# elements that nft has no words for"));
         };

@@ -35,6 +35,7 @@ pub(crate) use said::parsed_rules;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(super) use script::parse;
 pub(super) use script::parse_behind;
+pub use source::read_text;
 pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
 pub(super) use tree::{
     Command, Declared, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,

@@ -1,15 +1,29 @@
 //! The texts that are read, and what may be included by them.
 
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::error::{Error, Fault, shown};
+use crate::input;
 use crate::text::syntax::Place;
 
 /// How many texts may be read for one.
 const MOST: usize = 4096;
 /// How long an included file may be.
 const LONGEST_FILE: u64 = 256 << 20;
+
+/// Reads a text for [`Script::parse`](crate::text::Script::parse) from a file or a pipe: at most 1 GiB, and no further
+/// than the first NUL, so that a device such as `/dev/zero` ends with an error.
+///
+/// # Errors
+/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) for a longer text and for one with a NUL.
+pub fn read_text(from: impl Read) -> io::Result<Vec<u8>> {
+    input::read_text(from, input::LONGEST_TEXT)
+}
 
 /// A text, and what it is called.
 #[derive(Debug, Clone)]
@@ -88,14 +102,23 @@ impl Directories {
     }
 
     /// A file by what it is without links, if it is in one of the directories.
+    ///
+    /// What is checked is what was opened: nobody can put another file in its place between the check and the reading.
     fn file(&self, path: &Path) -> Result<Option<Source>, String> {
         let shown_path = || shown(&path.to_string_lossy());
-        let failed = |error: std::io::Error| format!("cannot read {}: {error}", shown_path());
-        let real = match path.canonicalize() {
-            Ok(real) => real,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        let failed = |error: io::Error| format!("cannot read {}: {error}", shown_path());
+        // `O_PATH` opens a device or a FIFO without any effect on it.
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_PATH)
+            .open(path);
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(failed(error)),
         };
+        let handle = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        let real = handle.read_link().map_err(failed)?;
         let is_inside = |directory: &PathBuf| {
             let directory = directory.canonicalize();
             directory.is_ok_and(|directory| real.starts_with(directory))
@@ -106,14 +129,16 @@ impl Directories {
                 shown_path()
             ));
         }
-        let about = std::fs::metadata(&real).map_err(failed)?;
-        if !about.is_file() {
+        if !opened.metadata().map_err(failed)?.is_file() {
             return Err(format!("{} is not a file", shown_path()));
         }
-        if about.len() > LONGEST_FILE {
+        let mut content = Vec::new();
+        File::open(handle)
+            .and_then(|file| file.take(LONGEST_FILE + 1).read_to_end(&mut content))
+            .map_err(failed)?;
+        if content.len() as u64 > LONGEST_FILE {
             return Err(format!("{} is longer than 256 MiB", shown_path()));
         }
-        let content = std::fs::read(&real).map_err(failed)?;
         Ok(Some(Source::new(real.to_string_lossy(), content)))
     }
 
@@ -302,6 +327,85 @@ impl Sources {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A directory that files may be included from, and a file beside it.
+    fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let inside = place.path().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        let outside = place.path().join("outside.nft");
+        std::fs::write(&outside, "outside").unwrap();
+        std::fs::write(inside.join("a.nft"), "inside").unwrap();
+        (place, inside, outside)
+    }
+
+    #[test]
+    fn only_files_of_a_directory_are_included() {
+        let (_place, inside, outside) = place();
+        let link =
+            |name: &str, to: &Path| std::os::unix::fs::symlink(to, inside.join(name)).unwrap();
+        link("in.nft", Path::new("a.nft"));
+        link("out.nft", &outside);
+        link("up.nft", Path::new("../outside.nft"));
+        link("zero.nft", Path::new("/dev/zero"));
+        nix::unistd::mkfifo(&inside.join("fifo.nft"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::fs::create_dir(inside.join("directory.nft")).unwrap();
+        let below = Directories::new([inside.clone()]);
+        let read = |path: &str| {
+            let read = below.read(path);
+            read.map(|read| {
+                read.iter()
+                    .map(|one| one.content.to_string())
+                    .collect::<String>()
+            })
+        };
+        assert_eq!(read("a.nft").unwrap(), "inside");
+        assert_eq!(read("in.nft").unwrap(), "inside");
+        let absolute = outside.to_string_lossy().into_owned();
+        for path in ["out.nft", "up.nft", "zero.nft", "../outside.nft", &absolute] {
+            let error = read(path).unwrap_err();
+            assert!(error.contains("is not in a directory"), "{path}: {error}");
+        }
+        for path in ["fifo.nft", "directory.nft"] {
+            let error = read(path).unwrap_err();
+            assert!(error.contains("is not a file"), "{path}: {error}");
+        }
+        assert!(read("none.nft").unwrap_err().contains("there is no file"));
+        let anywhere = Directories::anywhere([inside.clone()]);
+        assert_eq!(&*anywhere.read(&absolute).unwrap()[0].content, "outside");
+        let error = anywhere.read("/dev/zero").unwrap_err();
+        assert!(error.contains("is not a file"), "{error}");
+    }
+
+    /// Somebody puts a link out of the directory in a file's place again and again: what is read was checked.
+    #[test]
+    fn a_file_that_is_exchanged_while_it_is_included_stays_inside() {
+        let (place, inside, outside) = place();
+        let path = inside.join("b.nft");
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let beside = place.path().join("beside");
+                while !stopped() {
+                    std::fs::write(&beside, "inside").unwrap();
+                    std::fs::rename(&beside, &path).unwrap();
+                    std::os::unix::fs::symlink(&outside, &beside).unwrap();
+                    std::fs::rename(&beside, &path).unwrap();
+                }
+            });
+            let below = Directories::new([inside.clone()]);
+            let mut read = 0;
+            for _ in 0..20_000 {
+                if let Ok(sources) = below.read("b.nft") {
+                    assert_eq!(&*sources[0].content, "inside");
+                    read += 1;
+                }
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert!(read > 0);
+        });
+    }
 
     #[test]
     fn wildcards_match_as_in_a_shell() {

@@ -165,6 +165,11 @@ impl<'s> SetReader<'s> {
         }
     }
 
+    /// Whether the set was read without its elements.
+    pub(in crate::text) fn is_left_out(&self) -> bool {
+        self.set.is_left_out()
+    }
+
     /// Whether a map's data are ranges.
     pub(in crate::text) const fn has_ranges(&self) -> bool {
         self.has_ranges

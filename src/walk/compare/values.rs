@@ -4,12 +4,13 @@ use std::collections::{HashMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
 
+use super::changed::{Changed, key_of_element, key_of_legacy, key_of_rule};
 use super::loaded::{Loaded, Registers};
 use super::piece::{Piece, beside, over};
-use crate::iptables::{self, Rule, Target};
+use crate::iptables::{self, Address, Rule, Target};
 use crate::legacy;
 use crate::nft::expr::{CmpOp, CtKey, Data, ExpressionView, LookupRef, Verdict};
-use crate::nft::{RuleRef, Snapshot, SnapshotTable};
+use crate::nft::{ElementRef, RuleRef, Snapshot, SnapshotTable};
 use crate::walk::{Direction, Packet, State};
 use crate::xt::Match;
 use crate::xt::matches::PortRange;
@@ -17,6 +18,14 @@ use crate::xt::matches::multiport::MultiportSide;
 
 /// So many elements of a set are taken at most for a rule that asks it.
 const ELEMENTS: usize = 256;
+/// So many elements that only one of the rulesets has are taken at most for a rule that looks them up.
+const CHANGED: usize = 4096;
+/// An interface for rules that exclude one.
+const OTHER_INTERFACE: &str = "eth7";
+/// So many rules lead to one that only one of the rulesets has, at most, one behind the other; and so many ways there are
+/// tried.
+const DEPTH: usize = 8;
+const WAYS: usize = 16;
 /// A rule's part of a packet, and where it leads.
 #[derive(Debug, Clone)]
 struct Named {
@@ -24,6 +33,8 @@ struct Named {
     /// The chain that it stands in, and those that it leads to: numbers of names.
     chain: u32,
     leads: Vec<u32>,
+    /// Whether only one of the rulesets has it.
+    changed: bool,
 }
 
 /// The values that rules name.
@@ -32,6 +43,7 @@ pub struct Values {
     named: Vec<Named>,
     /// What stands beside the values of rules, each with the chain of its rule.
     near: Vec<(Piece, u32)>,
+    changed: Changed,
     chains: HashMap<(BString, BString), u32>,
     seen: HashSet<Piece>,
 }
@@ -43,17 +55,38 @@ impl Values {
         Self::default()
     }
 
+    /// Those that the rules of two rulesets name, each of nf_tables and of legacy tables.
+    #[must_use]
+    pub fn between(old: (&Snapshot, &[legacy::Table]), new: (&Snapshot, &[legacy::Table])) -> Self {
+        let mut values = Self::new();
+        values.changed.nft(old.0, new.0);
+        values.changed.legacy(old.1, new.1);
+        for (snapshot, tables) in [old, new] {
+            values = values.with_nft(snapshot).with_legacy(tables);
+        }
+        values
+    }
+
+    /// The rules and elements that only one of the rulesets has.
+    pub(super) const fn changed(&self) -> &Changed {
+        &self.changed
+    }
+
     /// With those that the rules of a snapshot name.
     #[must_use]
     pub fn with_nft(mut self, snapshot: &Snapshot) -> Self {
         for table in snapshot.tables() {
             let name = table.table().name().to_owned();
+            let family = table.table().family();
             for chain in table.chains() {
-                let number = self.chain(&name, chain.chain().name());
+                let at = chain.chain();
+                let number = self.chain(&name, at.name());
                 for rule in chain.rules() {
+                    let key = key_of_rule(family, name.as_bstr(), at.name(), &rule);
+                    let changed = self.changed.is(key);
                     match iptables::nft::decode(&rule) {
-                        Ok(entry) => self.add_rule(&name, number, &entry.rule),
-                        Err(_) => self.add_native(&table, &name, number, &rule),
+                        Ok(entry) => self.add_rule(&name, number, &entry.rule, changed),
+                        Err(_) => self.add_native(&table, &name, number, &rule, changed),
                     }
                 }
             }
@@ -70,7 +103,9 @@ impl Values {
                 let number = self.chain(&name, chain.name());
                 for rule in chain.rules() {
                     if let Ok(entry) = iptables::legacy::decode(&rule) {
-                        self.add_rule(&name, number, &entry.rule);
+                        let key = key_of_legacy(table, chain.name(), &rule);
+                        let changed = key.is_some_and(|key| self.changed.is(key));
+                        self.add_rule(&name, number, &entry.rule, changed);
                     }
                 }
             }
@@ -84,13 +119,14 @@ impl Values {
         *self.chains.entry(key).or_insert(next)
     }
 
-    fn add(&mut self, piece: Piece, chain: u32, leads: Vec<u32>) {
-        if piece != Piece::default() || !leads.is_empty() {
+    fn add(&mut self, piece: Piece, chain: u32, leads: Vec<u32>, changed: bool) {
+        if changed || piece != Piece::default() || !leads.is_empty() {
             self.seen.insert(piece.clone());
             self.named.push(Named {
                 piece,
                 chain,
                 leads,
+                changed,
             });
         }
     }
@@ -102,7 +138,7 @@ impl Values {
     }
 
     /// A rule in iptables' words.
-    fn add_rule(&mut self, table: &BString, chain: u32, rule: &Rule) {
+    fn add_rule(&mut self, table: &BString, chain: u32, rule: &Rule, changed: bool) {
         let mut piece = Piece {
             protocol: rule.protocol.as_ref().map(|protocol| protocol.number),
             in_interface: rule.in_interface.as_ref().map(|i| i.name.clone()),
@@ -155,7 +191,45 @@ impl Values {
             Target::Jump(to) | Target::Goto(to) => vec![self.chain(table, to.as_bstr())],
             _ => Vec::new(),
         };
-        self.add(piece.clone(), chain, leads);
+        // What meets the rule has no value that the rule excludes.
+        let mut met = piece.clone();
+        let not = |interface: &Option<iptables::Interface>| {
+            interface.as_ref().is_some_and(|interface| interface.invert)
+        };
+        let is_not = |address: &Option<Address>| address.is_some_and(|address| address.invert);
+        if not(&rule.in_interface) {
+            met.in_interface = Some(OTHER_INTERFACE.into());
+        }
+        if not(&rule.out_interface) {
+            met.out_interface = Some(OTHER_INTERFACE.into());
+        }
+        if is_not(&rule.source) {
+            met.source = None;
+        }
+        if is_not(&rule.destination) {
+            met.destination = None;
+        }
+        if rule.protocol.is_some_and(|protocol| protocol.invert) {
+            met.protocol = None;
+        }
+        for one in &rule.matches {
+            match one {
+                Match::Mark(mark) if mark.invert => met.mark = None,
+                Match::Conntrack(conntrack) => {
+                    let state = conntrack.state.as_ref().filter(|state| state.invert);
+                    if let Some(state) = state {
+                        let bits = state.value.bits() as u8;
+                        let other = State::ALL.into_iter().map(|state| state.bit() as u8);
+                        met.state = other.into_iter().find(|bit| bits & bit == 0);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if met != piece {
+            self.add(met, chain, leads.clone(), changed);
+        }
+        self.add(piece.clone(), chain, leads, changed);
         for (address, is_source) in [(&rule.source, true), (&rule.destination, false)] {
             for near in address.iter().flat_map(beside) {
                 let (source, destination) = match is_source {
@@ -196,13 +270,14 @@ impl Values {
         table_name: &BString,
         chain: u32,
         rule: &RuleRef<'_>,
+        changed: bool,
     ) {
         let mut native = Native::new();
         for expression in rule.expressions().into_iter().flatten().flatten() {
             let Ok(view) = expression.view() else {
                 continue;
             };
-            native.expression(table, &view);
+            native.expression(table, &view, &self.changed);
         }
         let mut leads: Vec<u32> = native
             .leads
@@ -212,8 +287,11 @@ impl Values {
         leads.sort_unstable();
         leads.dedup();
         let base = native.pieces.first().cloned().unwrap_or_default();
+        for piece in native.changed {
+            self.add(piece, chain, leads.clone(), true);
+        }
         for piece in native.pieces {
-            self.add(piece, chain, leads.clone());
+            self.add(piece, chain, leads.clone(), changed);
         }
         for beside in native.near {
             self.add_near(over(&beside, &base), chain);
@@ -227,6 +305,8 @@ struct Native {
     /// Each of these is met by the rule, as far as its comparisons were understood; there is one at least.
     pieces: Vec<Piece>,
     near: Vec<Piece>,
+    /// Those of the elements that only one of the rulesets has.
+    changed: Vec<Piece>,
     /// The chains that it leads to.
     leads: Vec<BString>,
 }
@@ -237,11 +317,17 @@ impl Native {
             loaded: Registers::default(),
             pieces: vec![Piece::default()],
             near: Vec::new(),
+            changed: Vec::new(),
             leads: Vec::new(),
         }
     }
 
-    fn expression(&mut self, table: &SnapshotTable<'_>, view: &ExpressionView<'_>) {
+    fn expression(
+        &mut self,
+        table: &SnapshotTable<'_>,
+        view: &ExpressionView<'_>,
+        changed: &Changed,
+    ) {
         let loaded = &mut self.loaded;
         match view {
             ExpressionView::Payload(payload) => {
@@ -276,6 +362,16 @@ impl Native {
                     return;
                 };
                 self.near.extend(held.beside(&value));
+                if cmp.op() == Some(CmpOp::NEQ) && held.what != Loaded::State {
+                    let mut named = Piece::default();
+                    held.what.set(&mut named, &value);
+                    self.near.push(named);
+                    match held.what {
+                        Loaded::In | Loaded::Out => self.set(held.what, OTHER_INTERFACE.as_bytes()),
+                        _ => {}
+                    }
+                    return;
+                }
                 // What a mask left of the state was noted with the mask.
                 if held.what != Loaded::State || cmp.op() == Some(CmpOp::EQ) {
                     self.set(held.what, &value);
@@ -290,7 +386,7 @@ impl Native {
                     }
                 }
             }
-            ExpressionView::Lookup(lookup) => self.lookup(table, lookup),
+            ExpressionView::Lookup(lookup) => self.lookup(table, lookup, changed),
             ExpressionView::Immediate(immediate) => {
                 loaded.put(immediate.dreg(), None);
                 self.leads
@@ -316,7 +412,7 @@ impl Native {
     }
 
     /// The keys of a set, and where the elements of a map lead.
-    fn lookup(&mut self, table: &SnapshotTable<'_>, lookup: &LookupRef<'_>) {
+    fn lookup(&mut self, table: &SnapshotTable<'_>, lookup: &LookupRef<'_>, changed: &Changed) {
         let set = table.set(lookup.set().unwrap_or_default());
         let all: Vec<_> = set.iter().flat_map(|set| set.elements()).collect();
         let data = all.iter().filter_map(|element| element.data());
@@ -324,14 +420,21 @@ impl Native {
         // What is no part of a packet, as a number that was drawn, has no values here.
         if self.loaded.get(lookup.sreg()).is_some() {
             let base = self.pieces.first().cloned().unwrap_or_default();
-            let mut pieces = Vec::new();
-            for element in thinned(&all, ELEMENTS) {
+            let of = |element: &ElementRef<'_>| {
                 let keys = [element.key_bytes(), element.key_end_bytes()];
-                for key in keys.into_iter().flatten() {
+                keys.map(|key| {
                     let mut piece = base.clone();
-                    self.loaded.set_key(&mut piece, lookup.sreg(), key);
-                    pieces.push(piece);
-                }
+                    self.loaded.set_key(&mut piece, lookup.sreg(), key?);
+                    Some(piece)
+                })
+            };
+            let mut pieces: Vec<Piece> = thinned(&all, ELEMENTS).flat_map(of).flatten().collect();
+            if let Some(set) = set {
+                let (name, at) = (table.table().name(), set.set());
+                let is_changed =
+                    |element: &&ElementRef<'_>| changed.is(key_of_element(name, &at, element));
+                let of_changed = all.iter().filter(is_changed).flat_map(of).flatten();
+                self.changed.extend(of_changed.take(CHANGED));
             }
             if pieces.is_empty() {
                 pieces.push(Piece::default());
@@ -376,19 +479,32 @@ impl Values {
                 });
             }
         }
-        pieces.extend(thinned(&self.named, third).map(|named| named.piece.clone()));
-        pieces.extend(thinned(&self.near, third).map(|(piece, _)| piece.clone()));
-        let mut callers: HashMap<u32, Vec<&Piece>> = HashMap::new();
+        let mut callers: HashMap<u32, Vec<&Named>> = HashMap::new();
         for named in &self.named {
             for to in &named.leads {
-                callers.entry(*to).or_default().push(&named.piece);
+                callers.entry(*to).or_default().push(named);
             }
         }
+        // What only one of the rulesets has comes first, with what leads to it.
+        let changed: Vec<&Named> = self.named.iter().filter(|named| named.changed).collect();
+        for named in thinned(&changed, 3 * third) {
+            let start = pieces.len();
+            ways(
+                named.piece.clone(),
+                named.chain,
+                &callers,
+                DEPTH,
+                start + WAYS,
+                &mut pieces,
+            );
+        }
+        pieces.extend(thinned(&self.named, third).map(|named| named.piece.clone()));
+        pieces.extend(thinned(&self.near, third).map(|(piece, _)| piece.clone()));
         let rules = thinned(&self.named, third).map(|named| (&named.piece, named.chain));
         let beside = thinned(&self.near, third).map(|(piece, chain)| (piece, *chain));
         for (piece, chain) in rules.chain(beside) {
             let callers = callers.get(&chain).into_iter().flatten();
-            pieces.extend(callers.take(4).map(|caller| over(piece, caller)));
+            pieces.extend(callers.take(4).map(|caller| over(piece, &caller.piece)));
         }
         // Any two, in an order that is the same each time.
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -421,5 +537,28 @@ impl Values {
             }
         }
         packets
+    }
+}
+
+/// A piece with those of the rules that lead to its chain, one way after the other, up to so many pieces in all.
+fn ways(
+    piece: Piece,
+    chain: u32,
+    callers: &HashMap<u32, Vec<&Named>>,
+    depth: usize,
+    most: usize,
+    pieces: &mut Vec<Piece>,
+) {
+    if depth > 0 {
+        for caller in callers.get(&chain).into_iter().flatten() {
+            if pieces.len() >= most {
+                return;
+            }
+            let both = over(&piece, &caller.piece);
+            ways(both, caller.chain, callers, depth - 1, most, pieces);
+        }
+    }
+    if pieces.len() < most {
+        pieces.push(piece);
     }
 }

@@ -56,6 +56,7 @@ use std::fmt;
 
 use bstr::{BStr, BString, ByteSlice};
 
+use crate::escape::Escaped;
 use crate::iptables::Backend;
 use crate::nft::Family;
 
@@ -375,9 +376,5 @@ impl Graph {
 
 /// A name as it stands in a line of text: with escapes in place of what would end or forge it.
 fn printable(name: &BStr) -> String {
-    let text = String::from_utf8_lossy(name);
-    match text.contains(char::is_control) {
-        true => text.escape_debug().to_string(),
-        false => text.into_owned(),
-    }
+    Escaped(name).to_string()
 }

@@ -7,8 +7,8 @@ use bstr::{BStr, BString, ByteSlice};
 use super::{ChainState, Rules, Session, Slot, hooked};
 use crate::iptables::edit::{Editor, Splice};
 use crate::iptables::{Counters, Entry, Error, NotExpressible, Policy, Rule};
-use crate::nft::expr::{Counter, Decoded};
-use crate::nft::{self, Chain, Compat, RuleFilter, Scope};
+use crate::nft::expr::{Counter, Data, Decoded, ExpressionRef, Verdict};
+use crate::nft::{self, Chain, Compat, RuleFilter, Scope, is_cheaper_anew};
 
 impl Editor for Session<'_> {
     fn set_line(&mut self, line: usize) {
@@ -332,6 +332,26 @@ impl Editor for Session<'_> {
         let Rules::Known(mut slots) = known else {
             return Err(Error::Contended { attempts: 0 }); // cannot be: they were read
         };
+        // How many rules the kernel passes, looking for those that are named.
+        let passed = splices.iter().map(|splice| {
+            let out = splice.out.clone();
+            let ahead = if out.end < slots.len() { out.end } else { 0 };
+            out.sum::<usize>() + splice.put.len().saturating_mul(ahead)
+        });
+        let put: usize = splices.iter().map(|splice| splice.put.len()).sum();
+        let is_long = is_cheaper_anew(passed.fold(0, usize::saturating_add), slots.len() + put);
+        let listed = match is_long {
+            true => self.listed_rules(table, chain, &slots)?,
+            false => None,
+        };
+        if let Some(listed) = listed {
+            slots = self.write_anew(table, chain, slots, splices, &listed)?;
+            if self.tracking {
+                self.chain(table, chain).rules = Rules::Known(slots);
+            }
+            self.note_lines();
+            return Ok(());
+        }
         for splice in splices.iter().rev() {
             let behind = slots.get(splice.out.end);
             let behind = behind.map(|slot| self.named(table, chain, slot));
@@ -405,6 +425,91 @@ impl Editor for Session<'_> {
 }
 
 impl Session<'_> {
+    /// The kernel's rules of a chain by their handles, to be written as they are; `None` if some of these are not among
+    /// them, or have sets or chains that come and go with them.
+    fn listed_rules(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        slots: &[Slot],
+    ) -> Result<Option<HashMap<u64, nft::Rule<'static>>>, Error> {
+        let kernel_name = self.object(table, chain).name.unwrap_or_default();
+        let state = &self.tables[table];
+        let filter = RuleFilter::chain(state.family.into(), &state.name, &*kernel_name);
+        let mut rules = HashMap::new();
+        let listed = self.connection.rules(filter)?.for_each(|rule| {
+            let mut expressions = rule.expressions().into_iter().flatten();
+            if expressions.all(|expression| expression.is_ok_and(|it| stands_alone(&it))) {
+                let mut copy = rule.to_builder().into_owned();
+                (copy.handle, copy.compat) = (None, Compat::of(&rule));
+                if let Some(request) = copy.expressions.as_ref().and_then(|all| all.to_request()) {
+                    copy.expressions = Some(request);
+                }
+                rules.insert(rule.handle(), copy);
+            }
+        });
+        self.dumped(listed)?;
+        let is_listed = |slot: &Slot| match slot {
+            Slot::Kept { handle, .. } => rules.contains_key(handle),
+            Slot::New { .. } => false,
+        };
+        Ok(slots.iter().all(is_listed).then_some(rules))
+    }
+
+    /// As `splice`, by deleting all rules at once and writing those that stay as they are listed, with their counters.
+    fn write_anew(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        slots: Vec<Slot>,
+        splices: &[Splice<'_>],
+        listed: &HashMap<u64, nft::Rule<'static>>,
+    ) -> Result<Vec<Slot>, Error> {
+        let object = self.object(table, chain);
+        let state = &self.tables[table];
+        let name = object.name.unwrap_or_default();
+        self.transaction
+            .flush_chain(state.family.into(), state.name.as_str(), name)?;
+        let mut splices = splices.iter().peekable();
+        let mut all = Vec::new();
+        let mut slots = slots.into_iter().enumerate().peekable();
+        loop {
+            let at = slots.peek().map(|(at, _)| *at);
+            if let Some(splice) =
+                splices.next_if(|splice| at.is_none_or(|at| splice.out.start <= at))
+            {
+                for &rule in &splice.put {
+                    let counters = Counters::default();
+                    let encoded = self.encode(table, chain, rule, counters)?;
+                    self.transaction.add(&encoded)?;
+                    let entry = Box::new(Ok(Entry {
+                        rule: rule.clone(),
+                        counters,
+                    }));
+                    let id = self.numbered;
+                    all.push(Slot::New { id, entry });
+                }
+                while slots.next_if(|(at, _)| splice.out.contains(at)).is_some() {}
+                continue;
+            }
+            let Some((_, slot)) = slots.next() else {
+                return Ok(all);
+            };
+            if let Slot::Kept { handle, entry, .. } = slot
+                && let Some(rule) = listed.get(&handle)
+            {
+                let mut rule = rule.clone();
+                if self.tracking {
+                    self.numbered += 1;
+                    rule.id = Some(self.numbered);
+                }
+                self.transaction.add(&rule)?;
+                let id = self.numbered;
+                all.push(Slot::New { id, entry });
+            }
+        }
+    }
+
     /// Sets the counters of the kernel's rules to 0, given their handles and places. They have other
     /// handles then, and are new ones as far as this change is concerned.
     fn zero_kept(
@@ -457,6 +562,24 @@ impl Session<'_> {
             _ => *rules = Rules::Untracked,
         }
         Ok(())
+    }
+}
+
+/// Whether no set and no chain comes and goes with an expression.
+fn stands_alone(expression: &ExpressionRef<'_>) -> bool {
+    // The kernel names such sets `__set%d` or `__map%d`, and such chains `__chain%d`.
+    let has_name = |name: Option<&BStr>| name.is_none_or(|name| !name.starts_with(b"__"));
+    match expression.decode() {
+        Ok(Decoded::Lookup(lookup)) => has_name(lookup.set.as_deref()),
+        Ok(Decoded::Dynset(dynset)) => has_name(dynset.set_name.as_deref()),
+        Ok(Decoded::Objref(objref)) => has_name(objref.set_name.as_deref()),
+        Ok(Decoded::Immediate(immediate)) => match &immediate.data {
+            Some(Data::Verdict(Verdict::Jump(chain) | Verdict::Goto(chain))) => {
+                has_name(Some(BStr::new(&**chain)))
+            }
+            _ => true,
+        },
+        other => other.is_ok(),
     }
 }
 

@@ -86,7 +86,16 @@ fn every_field_of_a_service_is_read() {
         internal_traffic_policy: TrafficPolicy::Local,
         session_affinity: Some(Duration::from_secs(60)),
         health_check_node_port: Some(31000),
+        created: None,
     };
+    let created = changed(
+        full(),
+        "/metadata/creationTimestamp",
+        json!("2026-01-02T03:04:05Z"),
+    );
+    let created = service(created).unwrap().unwrap().created;
+    let since = std::time::Duration::from_secs(1_767_323_045);
+    assert_eq!(created, Some(std::time::UNIX_EPOCH + since));
     assert_eq!(service(full()), Ok(Some(expected)));
 }
 

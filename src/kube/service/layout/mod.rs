@@ -12,7 +12,7 @@ pub(super) mod iptables;
 pub(super) mod nftables;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::config::Config;
 use super::map::Map;
@@ -20,6 +20,7 @@ use super::names::PortName;
 use super::resolve::ServicePort;
 use crate::error::Error;
 use crate::iptables::{Backend, Family};
+use crate::nft::Generation;
 
 /// How services stand in the kernel's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,6 +93,32 @@ impl fmt::Debug for Observer {
     }
 }
 
+/// The commits of one proxy, of all its families: where the generation moved by these alone, no table was changed by
+/// others.
+#[derive(Debug, Clone, Default)]
+pub(super) struct OwnCommits(Arc<Mutex<Option<[Generation; 2]>>>);
+
+impl OwnCommits {
+    /// A commit demanded the first generation and made the second.
+    pub(super) fn note(&self, before: Generation, made: Generation) {
+        let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        *known = match *known {
+            Some([first, last]) if last == before => Some([first, made]),
+            _ => Some([before, made]),
+        };
+    }
+
+    /// The last generation that the proxy's own commits led to from this one.
+    pub(super) fn latest(&self, since: Generation) -> Generation {
+        let known = *self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = |last: Generation, from: Generation| last.number().wrapping_sub(from.number());
+        match known {
+            Some([first, last]) if until(last, since) <= until(last, first) => last,
+            _ => since,
+        }
+    }
+}
+
 /// What each layout is told.
 #[derive(Debug, Clone)]
 pub(super) struct Common {
@@ -99,6 +126,8 @@ pub(super) struct Common {
     config: Arc<Config>,
     /// Who is told how far it has come.
     observer: Observer,
+    /// What the proxy committed, this family and the others.
+    commits: OwnCommits,
 }
 
 impl Common {
@@ -106,6 +135,7 @@ impl Common {
         Self {
             config,
             observer: Observer::default(),
+            commits: OwnCommits::default(),
         }
     }
 }
@@ -135,9 +165,43 @@ pub(super) trait FamilyLayout: fmt::Debug + Send {
         self.common().observer = observer;
     }
 
+    /// Has this one know of the commits of the proxy's other families, and those of this one.
+    fn share(&mut self, commits: OwnCommits) {
+        self.common().commits = commits;
+    }
+
     /// Removes all that the layout put into the kernel.
     fn remove(&mut self) -> Result<(), Error>;
 
     /// What it was told.
     fn common(&mut self) -> &mut Common;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn own_commits_are_followed_and_those_of_others_are_not() {
+        let at = Generation::of_test;
+        let commits = OwnCommits::default();
+        assert_eq!(commits.latest(at(7)), at(7));
+        commits.note(at(7), at(8));
+        commits.note(at(8), at(9));
+        for since in [7, 8, 9] {
+            assert_eq!(commits.latest(at(since)), at(9));
+        }
+        for since in [6, 10, 0] {
+            assert_eq!(commits.latest(at(since)), at(since));
+        }
+        // Somebody made 10.
+        commits.note(at(10), at(11));
+        for (since, latest) in [(8, 8), (9, 9), (10, 11), (11, 11)] {
+            assert_eq!(commits.latest(at(since)), at(latest));
+        }
+        commits.note(at(u32::MAX - 1), at(u32::MAX));
+        commits.note(at(u32::MAX), at(1));
+        assert_eq!(commits.latest(at(u32::MAX - 1)), at(1));
+        assert_eq!(commits.latest(at(2)), at(2));
+    }
 }

@@ -421,3 +421,50 @@ fn endpoints_of_udp_that_serve_are_known_whatever_policies_say() {
     let port = one(&service, &[slice], &config());
     assert!(port.backends.any && port.backends.serving.is_empty());
 }
+
+/// A pod's address that is used again: of all pairs of endpoints with one address, in either order, in one slice and in
+/// two, what is resolved is what the one of them comes to by itself that kube-proxy keeps.
+#[test]
+fn of_two_with_one_address_the_one_that_does_not_end_is_kept() {
+    let mut kinds = Vec::new();
+    for bits in 0..16 {
+        let is = |bit: u8| bits & 1 << bit != 0;
+        kinds.push(Endpoint {
+            terminating: is(0),
+            ready: is(1),
+            serving: is(2),
+            for_zones: vec![if is(1) { "a" } else { "b" }.into()],
+            ..endpoint(1, is(3))
+        });
+    }
+    let policies = [TrafficPolicy::Cluster, TrafficPolicy::Local];
+    let service = |policy| service(policy, policy);
+    let mut compared = 0;
+    for (one_of, other) in kinds.iter().flat_map(|k| kinds.iter().map(move |o| (k, o))) {
+        let is_local = |e: &Endpoint| e.node.as_deref() == Some(HERE);
+        // In this order: it does not end, it is ready, it serves, it runs here.
+        let rank = |e: &Endpoint| (e.terminating, !e.ready, !e.serving, !is_local(e));
+        let kept = if rank(other) < rank(one_of) {
+            other
+        } else {
+            one_of
+        };
+        let third = endpoint(2, true);
+        for policy in policies {
+            let service = service(policy);
+            let expected = of(&service, &[kept.clone(), third.clone()]);
+            let all = [one_of.clone(), other.clone(), third.clone()];
+            assert_eq!(of(&service, &all), expected, "{all:?}");
+            let [first, second, third] = all;
+            let slices = [slice("s", vec![first, third]), slice("t", vec![second])];
+            assert_eq!(one(&service, &slices, &config()), expected, "{slices:?}");
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 16 * 16 * 2);
+    // The case that was seen: it ends, and its address is another's by now.
+    let both = [ending(endpoint(1, false)), endpoint(1, false)];
+    let expected = [1];
+    let resolved = of(&service(TrafficPolicy::Cluster), &both);
+    assert_eq!(numbers(&resolved.backends.cluster), expected);
+}

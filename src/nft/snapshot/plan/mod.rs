@@ -23,7 +23,7 @@
 //! What stands here itself, the order of a table's objects and what depends on what, is long because each kind of
 //! object has its part in both.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use bstr::{BStr, BString, ByteSlice, ByteVec};
@@ -36,8 +36,9 @@ use chainwright_sys::nf_tables::{
 
 use super::compare::Compare;
 use super::elements::{Target, delete_all, write_all};
+use super::order::{Order, Reason, base_chains};
 use super::pairs::Pairs;
-use super::request::{copy_attributes, copy_object, copy_set};
+use super::request::{copy_attributes, copy_object, copy_set, without_padding};
 use super::restore::{Ids, Restored};
 use super::within::{Mention, Within, each_mention_of, is_anonymous, is_bound, is_numbered};
 use super::write::{Numbers, Place, write_rule};
@@ -94,7 +95,8 @@ pub struct PlanOptions {
 #[non_exhaustive]
 pub struct Replaced {
     /// What kind of object it is: `table`, `chain`, `set`, `object`, `flowtable`; `elements` of a set that stays, all of
-    /// which begin their timeouts anew.
+    /// which begin their timeouts anew; `rules` of a chain that stays, all of which get new handles because the kernel
+    /// would take longer for the changes one by one.
     pub kind: &'static str,
     /// Its family.
     pub family: Family,
@@ -118,13 +120,17 @@ impl fmt::Display for Replaced {
 /// The transaction that leads from one ruleset to another, and what it does.
 ///
 /// It can be looked at, and tested, without a kernel; as `Display` it is its operations in words, a line
-/// each.
+/// each. Before them stands why chains are made anew that differ from the desired ones only by their place in the order
+/// of calling.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     transaction: Transaction,
-    /// Tables, chains, sets, stateful objects and flowtables that are made anew. What they held (counters,
-    /// elements that rules added, connections) is lost.
+    /// Tables, chains, sets, stateful objects and flowtables that are made anew. What they held (elements that rules
+    /// added, connections) is lost; counters of rules that are in the chain before and after go on.
     pub replaced: Vec<Replaced>,
+    /// Why some of these chains are made anew, though they are as desired: the kernel calls the newest first of the base
+    /// chains that have one priority at a hook.
+    reordered: Vec<(Replaced, Reason)>,
     /// How many rules stay as they are, of the chains that are there before and after.
     pub kept_rules: usize,
     /// Tables that another process owns, and that stay as they are: family and name. Only who plans over a
@@ -159,6 +165,9 @@ impl Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (chain, reason) in &self.reordered {
+            writeln!(f, "make {chain} anew: it {reason}")?;
+        }
         for operation in self.transaction.described() {
             writeln!(f, "{operation}")?;
         }
@@ -172,8 +181,12 @@ impl Snapshot {
     ///
     /// Compared is as by [`diff`](Snapshot::diff): without handles, counters and the rest of timeouts. A
     /// rule that is the same on both sides is not touched; which of several do stay is decided by the
-    /// shortest list of changes. The names of anonymous sets and chains are the kernel's, and are not
-    /// compared.
+    /// shortest list of changes, unless the kernel can write all rules of the chain in less time ([`Plan::replaced`]). The
+    /// names of anonymous sets and chains are the kernel's, and are not compared.
+    ///
+    /// Base chains that have one priority at a hook are called in the desired order afterwards, the newest first. The order
+    /// is known within a table, from its listing. Among tables it is not known; if a chain is made, those in tables that
+    /// are listed after its own are made after it.
     ///
     /// # Errors
     /// [`WriteError::NotOwn`] if somebody else has an object that is desired with the
@@ -243,6 +256,8 @@ struct Planner<'p> {
     only: Option<Only<'p>>,
     /// Whether something depends on what is not looked at then.
     depends: bool,
+    /// The order of base chains.
+    order: Order,
 }
 
 /// What goes because it is replaced, so that what refers to it cannot stay.
@@ -275,6 +290,7 @@ impl<'p> Planner<'p> {
             restored,
             only: None,
             depends: false,
+            order: Order::default(),
         }
     }
 
@@ -357,6 +373,7 @@ impl<'p> Planner<'p> {
     }
 
     fn whole_table(&mut self, table: &SnapshotTable<'_>) -> Result<(), Unfit> {
+        self.order.of_table(base_chains(table.chains()), |_| None);
         let (tx, ids) = (&mut self.plan.transaction, &mut self.ids);
         table
             .snapshot
@@ -430,6 +447,7 @@ impl<'p> Planner<'p> {
             self.plan.replaced.push(Replaced::of(&now, &chain));
             gone.0.insert(Mention::Chain(chain.chain().name()));
         }
+        self.reorder(current, desired, &mut chains);
         // Elements name chains and objects, of which it is known by now which are made anew.
         let mut changed = Vec::new();
         let replaced = sets.replace(|now, wanted| match self.elements(&gone, now, wanted) {
@@ -462,9 +480,9 @@ impl<'p> Planner<'p> {
         }
         let mut new_rules = Vec::new();
         let others = others_chains.iter().map(|both| (both, false));
-        for ((chain, desired), is_own) in chains.both.iter().map(|both| (both, true)).chain(others)
+        for ((chain, desired), all_own) in chains.both.iter().map(|both| (both, true)).chain(others)
         {
-            let is_own = |rule: &RuleRef<'_>| is_own || own.has(rule.comment());
+            let is_own = |rule: &RuleRef<'_>| all_own || own.has(rule.comment());
             let rules: Vec<_> = chain.rules().filter(is_own).collect();
             let desired: Vec<_> = desired.rules().filter(is_own).collect();
             let changes = rules::changes(
@@ -478,13 +496,24 @@ impl<'p> Planner<'p> {
                     within: &wanted_within,
                 },
                 |rule| gone.named_by_rule(&within, rule),
+                all_own,
             );
             self.plan.kept_rules += changes.kept;
+            if changes.flushes {
+                self.plan.replaced.push(Replaced {
+                    kind: "rules",
+                    ..Replaced::of(&now, chain)
+                });
+            }
             let chain = chain.chain();
+            let tx = &mut self.plan.transaction;
+            if changes.flushes {
+                tx.flush_chain(now.family(), now.name(), chain.name())?;
+            }
             for handle in changes.deleted {
                 let mut rule = Rule::new(now.family(), now.name(), chain.name());
                 rule.handle = Some(handle);
-                self.plan.transaction.delete(&rule)?;
+                tx.delete(&rule)?;
             }
             new_rules.extend(changes.added);
         }
@@ -554,9 +583,14 @@ impl<'p> Planner<'p> {
         }
         for chain in &chains.added {
             const GIVEN: Kinds = Kinds::given(Chain::KNOWN);
+            // One that was there goes on counting.
             let chain = chain.chain();
+            let same = current.chain(chain.name()).map(|now| now.chain());
+            let same = same.filter(|now| compare.chain(now) == compare.chain(&chain));
+            let chain = same.unwrap_or(chain);
             tx.operation(NFT_MSG_NEWCHAIN, NLM_F_CREATE, chain.family(), |writer| {
-                copy_attributes(writer, chain.attributes().rest(), GIVEN);
+                let attributes = without_padding(chain.attributes().rest(), Chain::KNOWN);
+                copy_attributes(writer, &attributes, GIVEN);
             })?;
         }
         for (chain, desired) in &chains.both {
@@ -586,15 +620,90 @@ impl<'p> Planner<'p> {
         for (set, changes) in changed {
             write_all(tx, Target::named(&set.set()), changes.added.into_iter())?;
         }
+        let mut added = Vec::new();
         for chain in &chains.added {
-            for rule in chain.rules() {
-                self.rule(&wanted_within, &rule, Place::End)?;
+            let there = current.chain(chain.chain().name());
+            let rules: Vec<_> = there.into_iter().flat_map(|now| now.rules()).collect();
+            let desired: Vec<_> = chain.rules().collect();
+            added.extend(rules::anew(
+                compare,
+                rules::Side {
+                    rules: &rules,
+                    within: &within,
+                },
+                rules::Side {
+                    rules: &desired,
+                    within: &wanted_within,
+                },
+            ));
+        }
+        for added in added.into_iter().chain(new_rules) {
+            match added.source {
+                rules::Source::Now(rule) => self.rule(&within, &rule, added.place)?,
+                rules::Source::Desired(rule) => self.rule(&wanted_within, &rule, added.place)?,
             }
         }
-        for (rule, place) in new_rules {
-            self.rule(&wanted_within, &rule, place)?;
-        }
         Ok(())
+    }
+
+    /// Has base chains made anew that would be called in another order otherwise, and sorts those that are made.
+    fn reorder<'c, 'd>(
+        &mut self,
+        current: &SnapshotTable<'c>,
+        desired: &SnapshotTable<'d>,
+        chains: &mut Pairs<SnapshotChain<'c>, SnapshotChain<'d>>,
+    ) {
+        let is_base = |chain: &SnapshotChain<'_>| chain.chain().is_base();
+        let are_made = chains.added.iter().any(is_base);
+        if !are_made && !chains.both.iter().any(|(chain, _)| is_base(chain)) {
+            return;
+        }
+        let there: HashMap<&BStr, usize> = base_chains(current.chains())
+            .enumerate()
+            .map(|(number, chain)| (chain.chain().name(), number))
+            .collect();
+        if self.only.is_some() {
+            // The chains that are not in `chains` are as desired, but perhaps not in their order.
+            let there = |name: &BStr| there.get(name).copied();
+            let anew = self.order.of_table(base_chains(desired.chains()), there);
+            self.depends |= are_made || !anew.is_empty();
+            return;
+        }
+        let stay: HashMap<&BStr, usize> = chains
+            .both
+            .iter()
+            .filter_map(|(_, chain)| {
+                let name = chain.chain().name();
+                Some((name, *there.get(name)?))
+            })
+            .collect();
+        let made: HashSet<&BStr> = chains
+            .added
+            .iter()
+            .map(|chain| chain.chain().name())
+            .collect();
+        let is_known = |chain: &SnapshotChain<'_>| {
+            let name = chain.chain().name();
+            stay.contains_key(name) || made.contains(name)
+        };
+        let order = base_chains(desired.chains()).filter(is_known);
+        let anew = self.order.of_table(order, |name| stay.get(name).copied());
+        let mut anew: HashMap<&BStr, Reason> = anew.into_iter().collect();
+        for chain in chains.replace(|_, wanted| anew.contains_key(wanted.chain().name())) {
+            let replaced = Replaced::of(&current.table(), &chain);
+            if let Some(reason) = anew.remove(chain.chain().name()) {
+                self.plan.reordered.push((replaced.clone(), reason));
+            }
+            self.plan.replaced.push(replaced);
+        }
+        let numbers: HashMap<&BStr, usize> = desired
+            .chains()
+            .enumerate()
+            .map(|(number, chain)| (chain.chain().name(), number))
+            .collect();
+        chains
+            .added
+            .sort_by_key(|chain| numbers.get(chain.chain().name()).copied());
     }
 
     /// What is to be done to the elements of a set; `None` if it can only be made anew.
@@ -657,7 +766,8 @@ impl<'p> Planner<'p> {
             self.ids.chain_id += 1;
             let (view, id) = (chain.chain(), self.ids.chain_id);
             tx.operation(NFT_MSG_NEWCHAIN, NLM_F_CREATE, view.family(), |writer| {
-                copy_attributes(writer, view.attributes().rest(), GIVEN);
+                let attributes = without_padding(view.attributes().rest(), Chain::KNOWN);
+                copy_attributes(writer, &attributes, GIVEN);
                 writer.be32(NFTA_CHAIN_ID, id);
             })?;
             numbers.chains.insert(view.name(), id);

@@ -3,11 +3,14 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 
-use super::rules::Shape;
-use super::service::{Front, cluster_group};
+use super::Ids;
+use super::rules::{FIREWALL, Shape};
+use super::service::{Front, cluster_group, id_of_group};
 use super::sets::{SetKind, TABLE, Words};
 use crate::error::Error;
-use crate::nft::{Connection, Family, Scope};
+use crate::nft::{
+    Connection, ElementsOf, Family, Scope, Snapshot, SnapshotChain, SnapshotOptions, is_same_rule,
+};
 
 /// The table, as it is.
 #[derive(Debug)]
@@ -18,9 +21,18 @@ pub(super) struct There {
     pub(super) shapes: HashMap<String, Shape>,
     /// What leads to such chains.
     pub(super) picks: HashSet<(SetKind, u32)>,
+    /// Numbers of services that elements have.
+    pub(super) ids: HashSet<u32>,
     /// Endpoints of each group by their places.
     places: HashMap<u32, BTreeMap<u32, SocketAddr>>,
+    /// Numbers of each service's endpoints.
+    numbers: HashMap<u32, HashMap<SocketAddr, u32>>,
+    /// Sets, chains and rules, without elements.
+    now: Snapshot,
 }
+
+/// The rules of each chain, with their handles, as the kernel lists them.
+pub(super) type Written = HashMap<String, Vec<u8>>;
 
 impl There {
     /// The group that is served somewhere.
@@ -43,6 +55,94 @@ impl There {
             endpoints.copied().collect()
         })
     }
+
+    /// The numbers that a port's endpoints have for affinity.
+    pub(super) fn numbers(&self, id: u32) -> HashMap<SocketAddr, u32> {
+        self.numbers.get(&id).cloned().unwrap_or_default()
+    }
+
+    /// Chains of `desired` that are not there or have other rules. Where the kernel lists rules otherwise than expected,
+    /// they are right if they are the ones that were `written` last.
+    pub(super) fn differing(&self, desired: &Snapshot, written: &Written) -> HashSet<String> {
+        let mut differing = HashSet::new();
+        let now: HashMap<_, _> = chains(&self.now).collect();
+        for (name, wanted) in chains(desired) {
+            let is_right = now.get(&name).is_some_and(|there| {
+                is_same_base(there, &wanted)
+                    && (is_same(&name, there, &wanted)
+                        || written.get(&name) == Some(&listed(there)))
+            });
+            if !is_right {
+                differing.insert(name);
+            }
+        }
+        differing
+    }
+
+    /// Whether sets of `desired` are not there.
+    pub(super) fn lacks_sets(&self, desired: &Snapshot) -> bool {
+        let names = |snapshot: &Snapshot| -> HashSet<Vec<u8>> {
+            let sets = snapshot.tables().flat_map(|table| table.sets());
+            sets.map(|set| set.set().name().to_vec()).collect()
+        };
+        !names(desired).is_subset(&names(&self.now))
+    }
+}
+
+/// The table's chains by their names.
+fn chains(snapshot: &Snapshot) -> impl Iterator<Item = (String, SnapshotChain<'_>)> {
+    let chains = snapshot.tables().flat_map(|table| table.chains());
+    chains.map(|chain| (chain.chain().name().to_string(), chain))
+}
+
+/// Whether both are at the same hook, or at none.
+fn is_same_base(one: &SnapshotChain<'_>, other: &SnapshotChain<'_>) -> bool {
+    let (one, other) = (one.chain(), other.chain());
+    one.hook() == other.hook() && one.chain_type() == other.chain_type()
+}
+
+/// Whether both have the same rules. Those of a firewall's lengths come in the order in which they were needed.
+fn is_same(name: &str, one: &SnapshotChain<'_>, other: &SnapshotChain<'_>) -> bool {
+    if one.rules().len() != other.rules().len() {
+        return false;
+    }
+    let mut others: Vec<_> = other.rules().collect();
+    if name != FIREWALL {
+        return one
+            .rules()
+            .zip(&others)
+            .all(|(one, other)| is_same_rule(&one, other));
+    }
+    let last = one.rules().last().zip(others.last());
+    last.is_none_or(|(one, other)| is_same_rule(&one, other))
+        && one.rules().all(|rule| {
+            let place = others.iter().position(|other| is_same_rule(&rule, other));
+            place.map(|place| others.swap_remove(place)).is_some()
+        })
+}
+
+fn listed(chain: &SnapshotChain<'_>) -> Vec<u8> {
+    let rules: Vec<_> = chain.rules().collect();
+    let attributes = rules.iter().flat_map(|rule| rule.attributes());
+    let raw = attributes
+        .map_while(Result::ok)
+        .map(|attribute| attribute.raw);
+    raw.collect::<Vec<_>>().concat()
+}
+
+/// What the kernel lists of the table's rules.
+pub(super) fn rules(nft: &mut Connection, family: Family) -> Result<Written, Error> {
+    let now = without_elements(nft, family)?;
+    Ok(chains(&now)
+        .map(|(name, chain)| (name, listed(&chain)))
+        .collect())
+}
+
+fn without_elements(nft: &mut Connection, family: Family) -> Result<Snapshot, Error> {
+    let options = SnapshotOptions {
+        elements: ElementsOf::empty(),
+    };
+    Ok(nft.snapshot_with(Scope::table(family, TABLE), options)?)
 }
 
 /// What was found.
@@ -58,21 +158,12 @@ pub(super) enum Found {
 
 /// Reads the table.
 pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error> {
-    let mut shapes = HashMap::new();
-    let mut known = false;
-    let mut chains = nft.chains(Scope::table(family, TABLE))?;
-    while let Some(chain) = chains.next()? {
-        known = true;
-        let name = std::str::from_utf8(chain.name()).unwrap_or_default();
-        shapes.extend(Shape::of_chain(name).map(|shape| (name.to_owned(), shape)));
-    }
-    drop(chains);
-    let mut names = HashSet::new();
-    let mut sets = nft.sets(Scope::table(family, TABLE))?;
-    while let Some(set) = sets.next()? {
-        names.insert(set.name().to_owned());
-    }
-    drop(sets);
+    let now = without_elements(nft, family)?;
+    let of_chain = |(name, _): (String, _)| Shape::of_chain(&name).map(|shape| (name, shape));
+    let shapes = chains(&now).filter_map(of_chain).collect();
+    let known = chains(&now).next().is_some();
+    let sets = now.tables().flat_map(|table| table.sets());
+    let names: HashSet<_> = sets.map(|set| set.set().name().to_owned()).collect();
     if !known || names.is_empty() {
         let empty = !known && names.is_empty();
         return Ok(if empty { Found::Nothing } else { Found::Other });
@@ -111,10 +202,48 @@ pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error>
             places.entry(group).or_default().insert(place, endpoint);
         }
     }
+    let mut numbers: HashMap<u32, HashMap<SocketAddr, u32>> = HashMap::new();
+    let mut taken = HashSet::new();
+    for (key, value) in entries
+        .get(&SetKind::AffinityEndpoints)
+        .into_iter()
+        .flatten()
+    {
+        if let (Some(group), Some(number)) = (key.number_at(0), key.number_at(1))
+            && let Some(endpoint) = value.as_ref().and_then(Words::as_endpoint)
+        {
+            let id = id_of_group(group);
+            let of_id = numbers.entry(id).or_default();
+            // Both groups have the same numbers, unless somebody changed them.
+            if !of_id.contains_key(&endpoint) && taken.insert((id, number)) {
+                of_id.insert(endpoint, number);
+            }
+        }
+    }
+    let mut ids = HashSet::new();
+    for (kind, entries) in &entries {
+        for (key, value) in entries {
+            let group = match kind {
+                SetKind::Groups
+                | SetKind::Endpoints
+                | SetKind::AffinityPlaces
+                | SetKind::AffinityEndpoints => key.number_at(0),
+                SetKind::ServiceIps
+                | SetKind::ServiceNodeports
+                | SetKind::LocalIps
+                | SetKind::LocalNodeports => value.as_ref().and_then(|group| group.number_at(0)),
+                _ => None,
+            };
+            ids.extend(group.map(id_of_group).filter(|id| *id < Ids::END));
+        }
+    }
     Ok(Found::Ours(There {
         entries,
         shapes,
         picks,
+        ids,
         places,
+        numbers,
+        now,
     }))
 }

@@ -38,12 +38,13 @@ mod rules;
 mod service;
 mod sets;
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use bstr::BStr;
-use kernel::Found;
+use kernel::{Found, Written};
 use rules::{Rules, Shape};
 use service::{Front, Placed, Target, fronts, hairpin, hairpins, id_of_group};
 pub(in crate::kube::service) use sets::TABLE;
@@ -53,13 +54,15 @@ use super::claims::Claims;
 use super::{Common, FamilyLayout, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::Family;
-use crate::kube::service::config::{Config, NodePortAddresses, is_of};
+use crate::kube::service::config::{Config, NodePortsOf};
 use crate::kube::service::map::Map;
 use crate::kube::service::model::Protocol;
 use crate::kube::service::names::PortName;
 use crate::kube::service::resolve::ServicePort;
+use crate::netns::wait_for_packets;
+use crate::nft::live::Model;
 use crate::nft::{
-    self, CommitError, Connection, Element, Generation, Ownership, SetId, Table, Transaction,
+    self, CommitError, Connection, Element, Generation, Ownership, Scope, SetId, Table, Transaction,
 };
 
 /// How many clients the rules remember for services with affinity.
@@ -92,6 +95,10 @@ pub(in crate::kube::service) struct Flat {
     generation: Option<Generation>,
     /// Kept for its buffer.
     transaction: Transaction,
+    /// The chains' rules as the kernel listed them behind the last transaction that wrote some.
+    written: Written,
+    /// Whether nothing is carried out.
+    only_checks: bool,
 }
 
 /// What is in the kernel, but for what the rules put there.
@@ -110,48 +117,120 @@ struct State {
 /// Numbers of ports.
 #[derive(Debug, Default)]
 struct Ids {
-    free: Vec<u32>,
+    /// Those that no port has any more, and since when; the first to be given up first.
+    free: VecDeque<(Option<Instant>, u32)>,
     next: u32,
 }
 
 impl Ids {
+    /// A number that elements in the kernel have and that is not below this is nobody's: a group has twice the number.
+    const END: u32 = 1 << 30;
+    /// For how long a number stays unused: a packet may have looked it up that the kernel is still dealing with.
+    const QUARANTINE: Duration = Duration::from_secs(1);
+
     fn take(&mut self) -> u32 {
-        self.free.pop().unwrap_or_else(|| {
-            self.next += 1;
-            self.next - 1
-        })
+        if let Some(&(since, id)) = self.free.front()
+            && since.is_none_or(|since| since.elapsed() >= Self::QUARANTINE)
+        {
+            self.free.pop_front();
+            return id;
+        }
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn give_up(&mut self, id: u32) {
+        self.free.push_back((Some(Instant::now()), id));
     }
 }
 
-/// What a transaction is to do to elements.
+/// What is to be written of what does not come from services.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Base {
+    table: bool,
+    sets: bool,
+    /// Of which chains the rules; of all if `None`.
+    chains: Option<HashSet<String>>,
+}
+
+impl Base {
+    const ALL: Self = Self {
+        table: true,
+        sets: true,
+        chains: None,
+    };
+}
+
+/// What is to be done to elements, in the transactions of a [change](Flat::carry_out).
 #[derive(Debug, Default)]
 struct Elements {
-    /// By the place of the set among [all](SetKind::ALL).
+    base: Option<Base>,
+    /// Elements that are added before all else, by the place of the set among [all](SetKind::ALL).
+    first: [Vec<Entry>; SetKind::ALL.len()],
     delete: [Vec<Entry>; SetKind::ALL.len()],
     add: [Vec<Entry>; SetKind::ALL.len()],
+    /// Elements that are deleted after all else.
+    last: [Vec<Entry>; SetKind::ALL.len()],
+    /// What draws an endpoint, to be made before anything leads to it.
     shapes: Vec<Shape>,
+    /// Lengths of prefixes whose rules are made before any load balancer needs them.
     lengths: Vec<u8>,
+    /// What draws from as many endpoints as no service has any more: elements and chains to be deleted after all else.
+    picks: Vec<(SetKind, u32)>,
+    chains: Vec<String>,
     count: usize,
 }
 
 impl Elements {
     fn push(&mut self, kind: SetKind, entry: Entry, add: bool) {
-        let of = if add { &mut self.add } else { &mut self.delete };
+        let of = match add {
+            true if kind.is_added_first() => &mut self.first,
+            true => &mut self.add,
+            false if kind.is_deleted_last() => &mut self.last,
+            false => &mut self.delete,
+        };
         of[kind as usize].push(entry);
         self.count += 1;
+    }
+
+    /// Has elements that get another value be deleted in the transaction that adds them.
+    fn join_replaced(&mut self) {
+        for kind in SetKind::ALL.map(|kind| kind as usize) {
+            if self.last[kind].is_empty() || self.add[kind].is_empty() {
+                continue;
+            }
+            let added: HashSet<&Words> = self.add[kind].iter().map(|(key, _)| key).collect();
+            let delete = &mut self.delete[kind];
+            self.last[kind].retain(|entry| {
+                let is_replaced = added.contains(&entry.0);
+                if is_replaced {
+                    delete.push(*entry);
+                }
+                !is_replaced
+            });
+        }
     }
 
     /// Takes all of it out and keeps the memory.
     fn clear(&mut self) {
         let lists = self.delete.iter_mut().chain(&mut self.add);
+        let lists = lists.chain(&mut self.first).chain(&mut self.last);
         lists.for_each(Vec::clear);
+        self.base = None;
         self.shapes.clear();
         self.lengths.clear();
+        self.picks.clear();
+        self.chains.clear();
         self.count = 0;
     }
 
     const fn is_empty(&self) -> bool {
-        self.count == 0 && self.shapes.is_empty() && self.lengths.is_empty()
+        self.count == 0
+            && self.base.is_none()
+            && self.shapes.is_empty()
+            && self.lengths.is_empty()
+            && self.picks.is_empty()
+            && self.chains.is_empty()
     }
 }
 
@@ -195,7 +274,7 @@ impl State {
                 self.placed.insert(Arc::clone(&now.name), now);
             }
             None => {
-                self.ids.free.push(now.id);
+                self.ids.give_up(now.id);
                 self.placed.swap_remove(name);
             }
         }
@@ -215,10 +294,17 @@ impl State {
     /// Notes what came to be another of elements that several ports may ask for.
     fn take_changed(&mut self, elements: &mut Elements) {
         for changed in self.fronts.take_changed() {
-            for (target, add) in [(&changed.before, false), (&changed.after, true)] {
+            let of = |target: &Option<Target>| {
+                let mut entries = Vec::new();
                 if let Some(target) = target {
-                    let take = |kind, entry| elements.push(kind, entry, add);
-                    changed.key.elements(target, take);
+                    (changed.key).elements(target, |kind, entry| entries.push((kind, entry)));
+                }
+                entries
+            };
+            let (before, after) = (of(&changed.before), of(&changed.after));
+            for (entries, others, add) in [(&before, &after, false), (&after, &before, true)] {
+                for entry in entries.iter().filter(|entry| !others.contains(entry)) {
+                    elements.push(entry.0, entry.1, add);
                 }
             }
             let sources = changed.after.iter().filter_map(|t| t.sources.as_ref());
@@ -254,6 +340,8 @@ impl Flat {
             ownership: None,
             generation: None,
             transaction: Transaction::new(),
+            written: Written::default(),
+            only_checks: false,
         }
     }
 
@@ -272,8 +360,51 @@ impl Flat {
         SetId::new(self.table(), TABLE, kind.name())
     }
 
-    /// Writes what is to be done to elements: first what they refer to, then what goes, then what comes.
-    fn write(&self, tx: &mut Transaction, elements: &Elements) -> Result<(), Error> {
+    /// Carries out what is to be done, in up to three transactions, so that a packet whose look-ups a commit comes between
+    /// is sent to an endpoint of its service all the same: each of its look-ups sees the elements as they are by then.
+    ///
+    /// 1. What something is to lead to, or what is looked up before: chains, masquerading, firewalls.
+    /// 2. What leads to endpoints: addresses and ports, how many endpoints a group has.
+    /// 3. What only packets can look up that found something before the second one: places of endpoints, groups.
+    ///
+    /// The kernel has dealt with such packets [when](wait_for_packets) the next transaction is committed.
+    fn carry_out(&mut self, elements: &mut Elements) -> Result<usize, Error> {
+        elements.join_replaced();
+        let mut tx = std::mem::take(&mut self.transaction);
+        let made = self.commit_parts(&mut tx, elements);
+        self.transaction = tx;
+        made
+    }
+
+    fn commit_parts(&mut self, tx: &mut Transaction, elements: &Elements) -> Result<usize, Error> {
+        let mut made = 0;
+        let mut commit = |this: &mut Self, tx: &mut Transaction, wait: bool| {
+            if !tx.is_empty() {
+                if wait && !this.only_checks {
+                    wait_for_packets();
+                }
+                this.commit(tx)?;
+                made += 1;
+            }
+            tx.clear();
+            Ok::<_, Error>(())
+        };
+        tx.clear();
+        if let Some(base) = &elements.base {
+            self.write_base(tx, base)?;
+        }
+        self.write_first(tx, elements)?;
+        // A chain is known to packets from its commit on, and elements to those that are on their way.
+        let wait = elements.first.iter().any(|entries| !entries.is_empty());
+        commit(self, tx, false)?;
+        self.write_main(tx, elements)?;
+        commit(self, tx, wait)?;
+        self.write_last(tx, elements)?;
+        commit(self, tx, true)?;
+        Ok(made)
+    }
+
+    fn write_first(&self, tx: &mut Transaction, elements: &Elements) -> Result<(), Error> {
         for length in &elements.lengths {
             self.rules().write_length(tx, *length)?;
         }
@@ -281,10 +412,33 @@ impl Flat {
             self.rules().write_shape(tx, *shape)?;
             self.write_picks(tx, *shape)?;
         }
+        self.add(tx, &elements.first)
+    }
+
+    fn write_main(&self, tx: &mut Transaction, elements: &Elements) -> Result<(), Error> {
         for (kind, entries) in SetKind::ALL.into_iter().zip(&elements.delete) {
             tx.delete_elements(&self.set_id(kind), entries.iter().map(element))?;
         }
-        for (kind, entries) in SetKind::ALL.into_iter().zip(&elements.add) {
+        self.add(tx, &elements.add)
+    }
+
+    fn write_last(&self, tx: &mut Transaction, elements: &Elements) -> Result<(), Error> {
+        for (kind, entries) in SetKind::ALL.into_iter().zip(&elements.last) {
+            tx.delete_elements(&self.set_id(kind), entries.iter().map(element))?;
+        }
+        for (kind, number) in &elements.picks {
+            let key = number.to_ne_bytes();
+            tx.delete_elements(&self.set_id(*kind), [Element::new(&key)])?;
+        }
+        for chain in &elements.chains {
+            tx.flush_chain(self.table(), TABLE, &chain[..])?;
+            tx.delete(&nft::Chain::new(self.table(), TABLE, &chain[..]))?;
+        }
+        Ok(())
+    }
+
+    fn add(&self, tx: &mut Transaction, entries: &[Vec<Entry>]) -> Result<(), Error> {
+        for (kind, entries) in SetKind::ALL.into_iter().zip(entries) {
             let pairs = entries.iter().map(|(key, value)| {
                 let value = value.as_ref().map(Words::as_bytes);
                 (key.as_bytes(), value)
@@ -306,28 +460,33 @@ impl Flat {
         Ok(())
     }
 
-    /// Writes the table with all that does not come from services.
-    fn write_base(&self, tx: &mut Transaction) -> Result<(), Error> {
+    /// Writes the table with what does not come from services, as far as it is wanted.
+    fn write_base(&self, tx: &mut Transaction, wanted: &Base) -> Result<(), Error> {
         let rules = self.rules();
-        if self.ownership != Some(Ownership::Owned) {
+        if wanted.table && self.ownership != Some(Ownership::Owned) {
             tx.add(&rules.table_object(false)?)?;
         }
-        for kind in SetKind::ALL {
+        for kind in SetKind::ALL.into_iter().filter(|_| wanted.sets) {
             tx.add(&kind.set(self.family, CLIENTS)?)?;
         }
-        if let NodePortAddresses::These(addresses) = &self.common.config.node_port_addresses {
-            let nodeport_ips = self.set_id(SetKind::NodeportIps);
-            tx.flush_set(&nodeport_ips)?;
-            let mut keys: Vec<_> = addresses
-                .iter()
-                .filter(|address| is_of(**address, self.family))
-                .map(|address| (Words::new().address(*address), None))
-                .collect();
-            keys.sort_unstable_by_key(|(key, _): &Entry| key.as_bytes().to_vec());
-            keys.dedup();
-            tx.add_elements(&nodeport_ips, keys.iter().map(element))?;
+        let mut lengths: Vec<u8> = self.state.lengths.iter().copied().collect();
+        lengths.sort_unstable();
+        rules.write(tx, lengths, |chain| {
+            (wanted.chains.as_ref()).is_none_or(|chains| chains.contains(chain))
+        })
+    }
+
+    /// Keys of the addresses that node ports are at, where a set has them.
+    fn nodeport_ips(&self) -> Vec<Entry> {
+        match self.common.config.node_port_addresses.of(self.family) {
+            NodePortsOf::These(addresses) => {
+                let addresses = addresses.into_iter().filter(|ip| !ip.is_loopback());
+                addresses
+                    .map(|ip| (Words::new().address(ip), None))
+                    .collect()
+            }
+            NodePortsOf::Every | NodePortsOf::Networks(_) => Vec::new(),
         }
-        rules.write(tx, self.state.lengths.iter().copied())
     }
 
     /// Commits; on the generation that the last commit left, unless the kernel keeps others from the table.
@@ -335,10 +494,17 @@ impl Flat {
         if self.ownership == Some(Ownership::Owned) {
             return self.nft.commit(tx);
         }
-        if let Some(generation) = self.generation {
-            tx.expect_generation(generation);
+        let commits = &self.common.commits;
+        let known = self.generation.map(|known| commits.latest(known));
+        if let Some(known) = known {
+            tx.expect_generation(known);
         }
         self.generation = self.nft.commit_numbered(tx)?;
+        if let (Some(known), Some(made)) = (known, self.generation)
+            && !self.only_checks
+        {
+            commits.note(known, made);
+        }
         Ok(())
     }
 
@@ -354,10 +520,13 @@ impl Flat {
         }
         self.state = State::default();
         self.state.placed.reserve(ports.len());
-        self.write_base(&mut tx)?;
+        self.write_base(&mut tx, &Base::ALL)?;
         let at_once = if anew { usize::MAX } else { AT_ONCE };
         let mut transactions = 0;
         let mut elements = Elements::default();
+        for entry in self.nodeport_ips() {
+            elements.push(SetKind::NodeportIps, entry, true);
+        }
         // In their order, so that the same services come to the same numbers on every node.
         let mut names: Vec<_> = ports.iter().collect();
         names.sort_unstable_by_key(|(name, _)| *name);
@@ -371,7 +540,8 @@ impl Flat {
             }
             if elements.count >= at_once || names.peek().is_none() {
                 self.state.take_changed(&mut elements);
-                self.write(&mut tx, &elements)?;
+                self.write_first(&mut tx, &elements)?;
+                self.write_main(&mut tx, &elements)?;
                 self.commit(&mut tx)?;
                 transactions += 1;
                 let done = ports.len() - names.len();
@@ -393,7 +563,13 @@ impl Flat {
     /// Makes what is there what is desired: see [`FamilyLayout::adopt`].
     fn adopt_once(&mut self, ports: &Ports) -> Result<usize, Error> {
         if self.common.config.own {
+            let before = self.nft.generation()?;
             self.ownership = Some(self.nft.own(self.table(), TABLE)?);
+            // It may have made the table, in one commit.
+            let made = self.nft.generation()?;
+            if made == before.next() && !self.only_checks {
+                self.common.commits.note(before, made);
+            }
         }
         self.generation = Some(self.nft.generation()?);
         let family = self.table();
@@ -404,41 +580,82 @@ impl Flat {
         };
         self.take_over(ports, &there);
         let mut elements = Elements::default();
+        self.compare_base(&there, &mut elements)?;
+        let wrote = elements.base.is_some() || !elements.shapes.is_empty();
         self.compare(there.entries, &mut elements);
-        elements.shapes = self.state.shapes.iter().copied().collect();
-        let mut tx = Transaction::new();
-        self.write_base(&mut tx)?;
-        self.write(&mut tx, &elements)?;
-        self.write_gone(&mut tx, &there.picks, &there.shapes)?;
-        match self.commit(&mut tx) {
-            Ok(()) => Ok(1),
-            Err(error) if error.generation_moved() => Err(error.into()),
+        match self.carry_out(&mut elements) {
+            Ok(made) => {
+                if wrote && !self.only_checks {
+                    self.written = kernel::rules(&mut self.nft, family)?;
+                }
+                Ok(made)
+            }
             // What is there is not what this version makes: all of it anew, at once.
-            Err(error) if error.is_refusal() => {
+            Err(Error::Commit(error)) if error.is_refusal() && !error.generation_moved() => {
                 tracing::warn!(%error, "the table is made anew");
                 self.fill(ports, true)
             }
-            Err(error) => Err(error.into()),
+            Err(error) => Err(error),
         }
     }
 
-    /// Deletes what draws from as many endpoints as no service has any more.
-    fn write_gone(
-        &self,
-        tx: &mut Transaction,
-        picks: &HashSet<(SetKind, u32)>,
-        chains: &HashMap<String, Shape>,
-    ) -> Result<(), Error> {
+    /// Notes what differs of what does not come from services, and of the chains that draw endpoints.
+    fn compare_base(&self, there: &kernel::There, elements: &mut Elements) -> Result<(), Error> {
+        let open = |source| crate::netlink::Error::Open {
+            protocol: libc::NETLINK_NETFILTER,
+            source,
+        };
+        let mut shapes: Vec<Shape> = self.state.shapes.iter().copied().collect();
+        shapes.sort_unstable_by_key(|shape| shape.number());
+        let mut model = Model::new().connect().map_err(open)?;
+        let mut tx = Transaction::new();
+        tx.add(&self.rules().table_object(false)?)?;
+        let all = Base {
+            table: false,
+            ..Base::ALL
+        };
+        self.write_base(&mut tx, &all)?;
+        for shape in &shapes {
+            self.rules().write_shape(&mut tx, *shape)?;
+        }
+        model.commit(&tx)?;
+        let desired = model.snapshot(Scope::table(self.table(), TABLE))?;
+        let differing = there.differing(&desired, &self.written);
+        let of_shape = |chain: &str| Shape::of_chain(chain).is_some();
+        let base: HashSet<_> = differing
+            .iter()
+            .filter(|chain| !of_shape(chain))
+            .cloned()
+            .collect();
+        let sets = there.lacks_sets(&desired);
+        if sets || !base.is_empty() {
+            elements.base = Some(Base {
+                table: false,
+                sets,
+                chains: Some(base),
+            });
+        }
+        let is_right = |shape: &Shape| {
+            let leads = |kind| there.picks.contains(&(kind, shape.number()));
+            let chains = [false, true].map(|local| shape.chain(local));
+            leads(SetKind::Picks)
+                && leads(SetKind::LocalPicks)
+                && !chains.iter().any(|chain| differing.contains(chain))
+        };
+        elements.shapes = shapes
+            .into_iter()
+            .filter(|shape| !is_right(shape))
+            .collect();
+        // What draws from as many endpoints as no service has any more.
         let numbers: HashSet<u32> = self.state.shapes.iter().map(|s| s.number()).collect();
-        for (kind, number) in picks.iter().filter(|(_, number)| !numbers.contains(number)) {
-            let key = number.to_ne_bytes();
-            tx.delete_elements(&self.set_id(*kind), [Element::new(&key)])?;
-        }
+        let picks = there
+            .picks
+            .iter()
+            .filter(|(_, number)| !numbers.contains(number));
+        elements.picks = picks.copied().collect();
         let gone = |(_, shape): &(&String, &Shape)| !self.state.shapes.contains(*shape);
-        for (chain, _) in chains.iter().filter(gone) {
-            tx.flush_chain(self.table(), TABLE, &chain[..])?;
-            tx.delete(&nft::Chain::new(self.table(), TABLE, &chain[..]))?;
-        }
+        let chains = there.shapes.iter().filter(gone);
+        elements.chains = chains.map(|(chain, _)| chain.clone()).collect();
         Ok(())
     }
 
@@ -454,15 +671,25 @@ impl Flat {
                 let mut known = None;
                 fronts(port, 0, &self.common.config, |front, _| {
                     let id = || there.group(&front).map(id_of_group);
-                    known = known.or_else(|| id().filter(|id| !taken.contains(id)));
+                    let is_free = |id: &u32| *id < Ids::END && !taken.contains(id);
+                    known = known.or_else(|| id().filter(is_free));
                 });
                 taken.extend(known);
                 known
             })
             .collect();
-        let last = taken.iter().max().map_or(0, |last| last + 1);
-        state.ids.free = (0..last).rev().filter(|id| !taken.contains(id)).collect();
+        // A number that is in use, by a service that goes or that went last, is not given to another one at once.
+        let last = there.ids.iter().chain(&taken).max();
+        let last = last.map_or(0, |last| last + 1); // they are below Ids::END
+        let gone = there.ids.iter().filter(|id| !taken.contains(*id));
         state.ids.next = last;
+        // Others may have left a number that is far above all others: of the gap below it as many are kept as there are ports.
+        state.ids.free = (0..last)
+            .filter(|id| !taken.contains(id) && !there.ids.contains(id))
+            .take(ports.len())
+            .map(|id| (None, id))
+            .collect();
+        gone.for_each(|id| state.ids.give_up(*id));
         for ((name, port), id) in names.into_iter().zip(known) {
             let mut placed = match id {
                 Some(id) => Placed::new(name.clone(), id),
@@ -470,6 +697,7 @@ impl Flat {
             };
             if id.is_some() {
                 placed.groups = there.places(placed.id);
+                placed.numbers = there.numbers(placed.id);
             }
             let placed = placed.place(Some(port));
             state.shapes.extend(placed.shapes.into_iter().flatten());
@@ -511,6 +739,9 @@ impl Flat {
         for (endpoint, ()) in self.state.hairpins.iter() {
             want(SetKind::Hairpins, hairpin(endpoint));
         }
+        for entry in self.nodeport_ips() {
+            want(SetKind::NodeportIps, entry);
+        }
         for (kind, entries) in there {
             for entry in entries {
                 elements.push(kind, entry, false);
@@ -545,22 +776,17 @@ impl FamilyLayout for Flat {
         if elements.is_empty() {
             return Ok(0);
         }
-        let mut tx = std::mem::take(&mut self.transaction);
-        tx.clear();
-        self.write(&mut tx, &elements)?;
-        let committed = self.commit(&mut tx);
-        self.transaction = tx;
-        match committed {
-            Ok(()) => Ok(1),
+        match self.carry_out(&mut elements) {
+            Ok(made) => Ok(made),
             // Somebody else was there, or the table is not as it was left.
-            Err(error) if error.is_refusal() || error.generation_moved() => {
+            Err(Error::Commit(error)) if error.is_refusal() || error.generation_moved() => {
                 tracing::info!(%error, "the table is read anew");
-                self.adopt(ports).map(|transactions| transactions + 1)
+                self.adopt(ports)
             }
             Err(error) => {
                 self.ownership = None;
                 self.generation = None;
-                Err(error.into())
+                Err(error)
             }
         }
     }
@@ -571,6 +797,7 @@ impl FamilyLayout for Flat {
 
     fn only_check(&mut self, yes: bool) -> bool {
         self.nft.only_check(yes);
+        self.only_checks = yes;
         true
     }
 

@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
+use ipnet::IpNet;
+
 use super::sets::{SetKind, TABLE};
 use crate::error::Error;
 use crate::iptables::Family;
-use crate::kube::service::config::{Config, LocalDetector, NodePortAddresses, is_of};
+use crate::kube::service::config::{Config, LocalDetector, NodePortsOf, is_of};
 use crate::nft::build::{
     AddressType, Build, BuildError, CtState, CtStatus, Selector, copy, ip, ip6, masked, meta, not,
     or, th, xor,
@@ -169,25 +171,30 @@ impl Rules<'_> {
         chains
     }
 
-    /// Writes the chains that always stand, and their rules anew: in one transaction with all else no packet meets
-    /// a chain without them. `lengths` are those of the prefixes that [firewalls](SetKind::FirewallSources) have.
+    /// Writes the chains that always stand, those that are `wanted`, and their rules anew: in one transaction with all
+    /// else no packet meets a chain without them. `lengths` are those of the prefixes that
+    /// [firewalls](SetKind::FirewallSources) have.
     pub(super) fn write(
         &self,
         tx: &mut Transaction,
         lengths: impl IntoIterator<Item = u8>,
+        wanted: impl Fn(&str) -> bool,
     ) -> Result<(), Error> {
-        for chain in self.chains() {
-            tx.add(&chain)?;
-            let name = chain.name.clone().unwrap_or_default();
-            tx.flush_chain(self.table(), TABLE, name)?;
+        let name = |name: &Option<nft::Name<'_>>| {
+            name.as_ref().map(ToString::to_string).unwrap_or_default()
+        };
+        let is_wanted = |of: &Option<nft::Name<'_>>| wanted(&name(of));
+        for chain in self.chains().iter().filter(|chain| is_wanted(&chain.name)) {
+            tx.add(chain)?;
+            tx.flush_chain(self.table(), TABLE, name(&chain.name))?;
         }
-        for rule in self.filters()? {
-            tx.add(&rule)?;
+        if wanted(FIREWALL) {
+            for length in lengths {
+                tx.add(&self.length(length))?;
+            }
         }
-        for length in lengths {
-            self.write_length(tx, length)?;
-        }
-        for rule in self.translations()? {
+        let rules = self.filters()?.into_iter().chain(self.translations()?);
+        for rule in rules.filter(|rule| is_wanted(&rule.chain)) {
             tx.add(&rule)?;
         }
         Ok(())
@@ -216,20 +223,40 @@ impl Rules<'_> {
         }
     }
 
-    /// Goes on if the packet is for an address that node ports are at.
-    fn at_node<'r>(&self, rule: Build<'r>) -> Build<'r> {
-        let rule = match &self.config.node_port_addresses {
-            NodePortAddresses::These(_) => {
-                return rule.lookup(self.daddr(), SetKind::NodeportIps.name());
+    /// Rules for packets to addresses that node ports are at: of several rules at most one matches.
+    fn at_node<'r>(
+        &self,
+        begin: impl Fn() -> Build<'r>,
+        end: impl Fn(Build<'r>) -> Result<Rule<'r>, BuildError>,
+    ) -> Result<Vec<Rule<'r>>, BuildError> {
+        let of_node = || {
+            let rule = begin().fib_daddr_type(AddressType::LOCAL);
+            match self.family {
+                Family::Ipv4 => {
+                    let loopback = masked([127, 0, 0, 0].into(), [255, 0, 0, 0].into());
+                    rule.ip_daddr(not(loopback))
+                }
+                Family::Ipv6 => rule.ip6_daddr(not(std::net::Ipv6Addr::LOCALHOST)),
             }
-            NodePortAddresses::All => rule.fib_daddr_type(AddressType::LOCAL),
         };
-        match self.family {
-            Family::Ipv4 => {
-                let loopback = masked([127, 0, 0, 0].into(), [255, 0, 0, 0].into());
-                rule.ip_daddr(not(loopback))
+        match self.config.node_port_addresses.of(self.family) {
+            NodePortsOf::Every => Ok(vec![end(of_node())?]),
+            NodePortsOf::These(_) => {
+                let rule = begin().lookup(self.daddr(), SetKind::NodeportIps.name());
+                Ok(vec![end(rule)?])
             }
-            Family::Ipv6 => rule.ip6_daddr(not(std::net::Ipv6Addr::LOCALHOST)),
+            NodePortsOf::Networks(networks) => networks
+                .iter()
+                .map(|network| end(self.is_to(of_node(), *network)))
+                .collect(),
+        }
+    }
+
+    /// Goes on if the packet is for an address of a network.
+    fn is_to<'r>(&self, rule: Build<'r>, network: IpNet) -> Build<'r> {
+        match network {
+            IpNet::V4(of) => rule.ip_daddr(masked(of.network(), of.netmask())),
+            IpNet::V6(of) => rule.ip6_daddr(masked(of.network(), of.netmask())),
         }
     }
 
@@ -246,6 +273,7 @@ impl Rules<'_> {
         let mut rules = vec![
             new("filter-prerouting", FIREWALL_CHECK)?,
             new("filter-output-early", FIREWALL_CHECK)?,
+            translated("filter-input")?,
             new("filter-input", NODEPORT_REFUSALS)?,
             new("filter-input", REFUSALS)?,
             translated("filter-forward")?,
@@ -264,29 +292,22 @@ impl Rules<'_> {
             self.rule(REFUSALS)
                 .lookup(&service, SetKind::DropIps.name())
                 .drop()?,
-            self.at_node(self.rule(NODEPORT_REFUSALS))
-                .lookup(&nodeport, SetKind::RejectNodeports.name())
-                .reject()?,
-            self.at_node(self.rule(NODEPORT_REFUSALS))
-                .lookup(&nodeport, SetKind::DropNodeports.name())
-                .drop()?,
             self.rule(CLUSTER_IPS)
                 .lookup(self.daddr(), SetKind::ClusterIps.name())
                 .comment("no such port of a cluster IP")
                 .reject()?,
         ];
+        let refused = || self.rule(NODEPORT_REFUSALS);
+        rules.extend(self.at_node(refused, |rule| {
+            rule.lookup(&nodeport, SetKind::RejectNodeports.name())
+                .reject()
+        })?);
+        rules.extend(self.at_node(refused, |rule| {
+            rule.lookup(&nodeport, SetKind::DropNodeports.name()).drop()
+        })?);
         for network in &self.config.service_networks {
             if is_of(network.addr(), self.family) {
-                let rule = self.rule(CLUSTER_IPS);
-                let rule = match (network.network(), network.netmask()) {
-                    (std::net::IpAddr::V4(a), std::net::IpAddr::V4(m)) => {
-                        rule.ip_daddr(masked(a, m))
-                    }
-                    (std::net::IpAddr::V6(a), std::net::IpAddr::V6(m)) => {
-                        rule.ip6_daddr(masked(a, m))
-                    }
-                    _ => continue,
-                };
+                let rule = self.is_to(self.rule(CLUSTER_IPS), *network);
                 rules.push(rule.comment("no such cluster IP").drop()?);
             }
         }
@@ -300,9 +321,18 @@ impl Rules<'_> {
         let mark = self.config.masquerade_mark;
         let masquerade =
             |rule: Build<'static>| rule.meta_mark_set(copy(meta::MARK).with(or(mark))).finish();
+        // A commit between two look-ups of a packet can have the second find nothing. Only such a packet comes back from
+        // the first jump: it is dealt with once more.
+        let once_more = |chain| {
+            let rule = self.rule(chain);
+            rule.comment("a commit came between two look-ups")
+                .jump(SERVICES)
+        };
         let mut rules = vec![
             self.rule("nat-prerouting").jump(SERVICES)?,
+            once_more("nat-prerouting")?,
             self.rule("nat-output").jump(SERVICES)?,
+            once_more("nat-output")?,
             self.rule("nat-postrouting").jump(MASQUERADING)?,
         ];
         // Who sends is asked first: that takes no look-up.
@@ -341,8 +371,9 @@ impl Rules<'_> {
             );
             rules.push(self.dispatch(chain, way, false));
             if way == Way::Address {
-                rules.push(self.at_node(self.rule(SERVICES)).goto(NODEPORTS)?);
+                rules.extend(self.at_node(|| self.rule(SERVICES), |rule| rule.goto(NODEPORTS))?);
             }
+            rules.push(self.rule(chain).comment("no service").accept()?);
             if let Some(rule) = self.of_pods(self.rule(local), true) {
                 rules.push(rule.comment("pods' traffic goes anywhere").goto(anywhere)?);
             }
@@ -566,9 +597,14 @@ impl Rules<'_> {
         })
     }
 
-    /// Writes the rule that lets those pass who are in a network of prefixes of this length that a load balancer is
-    /// open to.
+    /// Writes the [rule](Self::length) of one more length.
     pub(super) fn write_length(&self, tx: &mut Transaction, length: u8) -> Result<(), Error> {
+        tx.insert(&self.length(length))?;
+        Ok(())
+    }
+
+    /// The rule that lets those pass who are in a network of prefixes of this length that a load balancer is open to.
+    fn length(&self, length: u8) -> Rule<'static> {
         let words = self.address_words();
         let (bytes, saddr, daddr) = match self.family {
             Family::Ipv4 => (4, 12, 16),
@@ -581,7 +617,7 @@ impl Rules<'_> {
             .checked_shl(128 - u32::from(length))
             .unwrap_or_default();
         let mask = mask.to_be_bytes();
-        let rule = Rule::new(self.table(), TABLE, FIREWALL)
+        Rule::new(self.table(), TABLE, FIREWALL)
             .with(&load(daddr, 0))
             .with(&Meta::load(MetaKey::L4PROTO, at(protocol)))
             .with(&Payload::load(
@@ -601,14 +637,12 @@ impl Rules<'_> {
                 )
             })
             .with(&Lookup::set(at(0), SetKind::FirewallSources.name()))
-            .with(&Immediate::return_());
-        tx.insert(&rule)?;
-        Ok(())
+            .with(&Immediate::return_())
     }
 }
 
 const FIREWALL_CHECK: &str = "firewall-check";
-const FIREWALL: &str = "firewall";
+pub(super) const FIREWALL: &str = "firewall";
 const REFUSALS: &str = "refusals";
 const NODEPORT_REFUSALS: &str = "nodeport-refusals";
 const CLUSTER_IPS: &str = "cluster-ips-check";

@@ -1,6 +1,6 @@
 //! What a port of a service comes to: where it can be had, and groups of endpoints.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -125,7 +125,9 @@ pub(super) fn fronts(
         protocol,
         port: port.port,
     };
-    take(at(port.cluster_ip), internal);
+    if port.has_cluster_ip {
+        take(at(port.cluster_ip), internal);
+    }
     for address in &port.external_ips {
         take(at(*address), external.clone());
     }
@@ -164,9 +166,13 @@ fn sources(port: &ServicePort, config: &Config) -> Option<Arc<[IpNet]>> {
     Some(sources.into())
 }
 
-/// The endpoints that some traffic on this node goes to: those of the cluster, and those of the node.
+/// The endpoints that some traffic on this node goes to: those of the cluster, and those of the node. None goes to a port
+/// of which others have all addresses.
 fn used(port: &ServicePort) -> [&[Backend]; 2] {
     let Backends { cluster, local, .. } = &port.backends;
+    if !port.has_cluster_ip && !port.is_external() {
+        return [&[]; 2];
+    }
     [
         if port.uses_cluster() { cluster } else { &[] },
         if port.uses_local() { local } else { &[] },
@@ -198,6 +204,9 @@ pub(super) struct Placed {
     /// What the groups are.
     pub(super) shapes: [Option<Shape>; 2],
     has_affinity: bool,
+    /// Numbers of the endpoints of both groups, if clients are kept at one: an endpoint keeps its number as long as it is
+    /// one.
+    pub(super) numbers: HashMap<SocketAddr, u32>,
 }
 
 impl Placed {
@@ -209,6 +218,7 @@ impl Placed {
             groups: [Vec::new(), Vec::new()],
             shapes: [None, None],
             has_affinity: false,
+            numbers: HashMap::new(),
         }
     }
 
@@ -224,6 +234,10 @@ impl Placed {
             name: Arc::clone(&self.name),
             id: self.id,
             shapes: [shape(&groups[0]), shape(&groups[1])],
+            numbers: match affinity {
+                Some(_) => numbered(&self.numbers, groups.iter().flatten().copied()),
+                None => HashMap::new(),
+            },
             groups,
             has_affinity: affinity.is_some(),
         }
@@ -235,6 +249,7 @@ impl Placed {
             groups: [Vec::new(), Vec::new()],
             shapes: [None, None],
             has_affinity: false,
+            numbers: HashMap::new(),
             ..self.clone()
         };
         self.changes(&nothing, |kind, entry, add| {
@@ -288,15 +303,12 @@ impl Placed {
             return HashSet::new();
         }
         let group = Words::new().number(cluster_group(self.id) + g as u32);
-        let places: BTreeMap<SocketAddr, usize> = self.groups[g].iter().copied().zip(0..).collect();
-        let mut taken = HashSet::new();
         let mut entries = HashSet::new();
-        for (endpoint, place) in places {
-            let mut number = number_of(endpoint);
-            while !taken.insert(number) {
-                number = number.wrapping_add(1);
-            }
-            let place = group.number(place as u32);
+        for (place, &endpoint) in (0_u32..).zip(&self.groups[g]) {
+            let Some(&number) = self.numbers.get(&endpoint) else {
+                continue; // never: all have one
+            };
+            let place = group.number(place);
             entries.insert((
                 SetKind::AffinityPlaces,
                 (place, Some(Words::new().number(number))),
@@ -311,7 +323,31 @@ impl Placed {
     }
 }
 
-/// An endpoint's number: the same in both groups of a service, after a restart, and when the endpoint comes back.
+/// Numbers for endpoints: those that have one keep it; the others get the first that is free from [theirs](number_of) on.
+fn numbered(
+    before: &HashMap<SocketAddr, u32>,
+    endpoints: impl Iterator<Item = SocketAddr>,
+) -> HashMap<SocketAddr, u32> {
+    let endpoints: BTreeSet<SocketAddr> = endpoints.collect();
+    let kept = endpoints
+        .iter()
+        .filter_map(|endpoint| Some((*endpoint, *before.get(endpoint)?)));
+    let mut numbers: HashMap<_, _> = kept.collect();
+    let mut taken: HashSet<u32> = numbers.values().copied().collect();
+    for endpoint in endpoints {
+        numbers.entry(endpoint).or_insert_with(|| {
+            let mut number = number_of(endpoint);
+            while !taken.insert(number) {
+                number = number.wrapping_add(1);
+            }
+            number
+        });
+    }
+    numbers
+}
+
+/// An endpoint's number, if no other endpoint of the service has it: the same in both groups of the service, after a
+/// restart, and when the endpoint comes back.
 fn number_of(endpoint: SocketAddr) -> u32 {
     // FNV-1a: short, known, and the same everywhere.
     let words = Words::new().endpoint(endpoint);
@@ -373,6 +409,33 @@ mod tests {
         let before: Vec<_> = backends(before).iter().map(|b| b.address).collect();
         let places = place(&before, &backends(desired));
         places.iter().map(|address| address.port()).collect()
+    }
+
+    #[test]
+    fn an_endpoint_keeps_its_number_whoever_comes() {
+        let endpoint = |n: u32| {
+            let address = std::net::Ipv4Addr::from(n.wrapping_mul(2_654_435_761));
+            SocketAddr::from((address, 8080))
+        };
+        // The first pair of endpoints that have the same number.
+        let mut by_number = HashMap::new();
+        let pair = (0..1 << 16).find_map(|n| {
+            let other = by_number.insert(number_of(endpoint(n)), n)?;
+            let mut pair = [endpoint(other), endpoint(n)];
+            pair.sort();
+            Some(pair)
+        });
+        let [low, high] = pair.expect("of so many some have");
+        let alone = numbered(&HashMap::new(), [high].into_iter());
+        for before in [&alone, &numbered(&alone, [high, low].into_iter())] {
+            let both = numbered(before, [low, high].into_iter());
+            assert_eq!(both[&high], alone[&high]);
+            assert_ne!(both[&low], both[&high]);
+            assert_eq!(both.len(), 2);
+            // And when the other goes, the one that stays has the number that it had.
+            let left = numbered(&both, [low].into_iter());
+            assert_eq!(left[&low], both[&low]);
+        }
     }
 
     #[test]

@@ -139,11 +139,37 @@ impl SetKind {
         self.words().0
     }
 
-    /// Whether it has an element for each service or endpoint, which come from the services and from nothing else.
+    /// Whether its elements come from the services and the configuration, and from nothing else.
     pub(super) const fn is_of_services(self) -> bool {
-        !matches!(
+        !matches!(self, Self::Picks | Self::LocalPicks | Self::Affinity)
+    }
+
+    /// Whether its elements are added in a transaction before the others: what packets look up before they are sent to
+    /// an endpoint, and what they must not miss when they are.
+    pub(super) const fn is_added_first(self) -> bool {
+        matches!(
             self,
-            Self::NodeportIps | Self::Picks | Self::LocalPicks | Self::Affinity
+            Self::MasqueradeIps
+                | Self::MasqueradeNodeports
+                | Self::FirewallIps
+                | Self::FirewallSources
+        )
+    }
+
+    /// Whether its elements are deleted in a transaction behind the others: a packet looks them up by what it found
+    /// before, or when it found nothing.
+    pub(super) const fn is_deleted_last(self) -> bool {
+        matches!(
+            self,
+            Self::Groups
+                | Self::Endpoints
+                | Self::AffinityPlaces
+                | Self::Hairpins
+                | Self::FirewallSources
+                | Self::RejectIps
+                | Self::RejectNodeports
+                | Self::DropIps
+                | Self::DropNodeports
         )
     }
 

@@ -29,7 +29,8 @@
 //! - The matches `nfacct` are written where [`Config::nfacct`] says so; kube-proxy asks the kernel whether it has them
 //!   and makes the counters.
 //! - That packets of no connection are dropped depends on [`Config::tcp_be_liberal`]; kube-proxy reads the setting.
-//!   Nor is `route_localnet` set here, which node ports at loopback addresses need.
+//! - `route_localnet`, which node ports at loopback addresses need, is set when the layout adopts, in the network
+//!   namespace of the calling thread. Where it cannot be written, that is logged; kube-proxy ends.
 //! - Above 1000 endpoints, rules of endpoints have no comments, as there; but which way it is only changes when the
 //!   layout adopts, and endpoints to which nothing goes do not count.
 //! - `KUBE-FIREWALL` is a kubelet's: a rule of it that is missing is added, and others stay. kube-proxy flushes it.
@@ -40,6 +41,7 @@ mod frame;
 mod rules;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::fs;
 use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
@@ -65,6 +67,7 @@ pub(in crate::kube::service) struct Iptables {
     common: Common,
     /// Whether rules of endpoints say whose they are.
     comments: bool,
+    only_checks: bool,
 }
 
 impl Iptables {
@@ -79,6 +82,7 @@ impl Iptables {
             family,
             common: Common::new(config),
             comments: true,
+            only_checks: false,
         }
     }
 
@@ -136,6 +140,10 @@ impl FamilyLayout for Iptables {
             }
             Ok(changed)
         })?;
+        if rules.serves_at_loopback() && !self.only_checks {
+            // Behind the rules that keep others from the loopback addresses.
+            route_localnet();
+        }
         Ok(transactions(&self.ipt, changed))
     }
 
@@ -155,11 +163,30 @@ impl FamilyLayout for Iptables {
     }
 
     fn only_check(&mut self, yes: bool) -> bool {
+        self.only_checks = yes;
         self.ipt.only_check(yes)
     }
 
     fn remove(&mut self) -> Result<(), Error> {
         clean_up(&mut self.ipt, self.family).map(drop)
+    }
+}
+
+/// Has the kernel take packets of this node from and to loopback addresses over other interfaces, which node ports at
+/// loopback addresses need: in the calling thread's network namespace, as long as that is there.
+fn route_localnet() {
+    const SETTING: &str = "/proc/sys/net/ipv4/conf/all/route_localnet";
+    let written = match fs::read_to_string(SETTING) {
+        Ok(value) if value.trim() == "1" => return,
+        Ok(_) => fs::write(SETTING, "1"),
+        Err(error) => Err(error),
+    };
+    match written {
+        Ok(()) => tracing::info!("{SETTING} is 1, for node ports at loopback addresses"),
+        Err(error) => tracing::warn!(
+            %error,
+            "{SETTING} cannot be set to 1: node ports at loopback addresses do not work"
+        ),
     }
 }
 

@@ -5,9 +5,11 @@
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
+use ipnet::IpNet;
+
 use super::super::Ports;
 use crate::iptables::{Address, Family, Interface, Protocol as Layer4, Rule, Target};
-use crate::kube::service::config::{Config, LocalDetector, NodePortAddresses};
+use crate::kube::service::config::{Config, LocalDetector, NodePortsOf};
 use crate::kube::service::model::Protocol;
 use crate::kube::service::names::ChainKind;
 use crate::kube::service::resolve::{Backend, Refusal, ServicePort};
@@ -145,6 +147,7 @@ impl Rules<'_> {
         };
 
         match port.internal_refusal() {
+            _ if !port.has_cluster_ip => {}
             None => {
                 let chain = match port.internal_local {
                     true => ChainKind::Local,
@@ -247,22 +250,32 @@ impl Rules<'_> {
             comment("kubernetes service nodeports; NOTE: this must be the last rule in this chain")
         };
         let at_loopback = self.has_node_ports_at_loopback();
-        match &self.config.node_port_addresses {
-            NodePortAddresses::All => {
-                let rule = Rule::jump(NODE_PORTS).with(said()).with(for_this_node());
+        let to_this_node = || Rule::jump(NODE_PORTS).with(said()).with(for_this_node());
+        match self.config.node_port_addresses.of(self.family) {
+            NodePortsOf::Every => {
                 let destination = (!at_loopback).then(|| loopback(self.family).not());
                 vec![Rule {
                     destination,
-                    ..rule
+                    ..to_this_node()
                 }]
             }
-            NodePortAddresses::These(addresses) => {
-                let ours = addresses.iter().copied().filter(|address| {
-                    let of_family = address.is_ipv4() == (self.family == Family::Ipv4);
-                    of_family && (at_loopback || !address.is_loopback())
-                });
-                ours.map(|address| at(Rule::jump(NODE_PORTS).with(said()), address))
-                    .collect()
+            NodePortsOf::These(addresses) => addresses
+                .into_iter()
+                .filter(|address| at_loopback || !address.is_loopback())
+                .map(|address| at(Rule::jump(NODE_PORTS).with(said()), address))
+                .collect(),
+            NodePortsOf::Networks(networks) => {
+                let mut rules = Vec::new();
+                let lo = loopback_network(self.family);
+                let holds_loopback =
+                    |network: &IpNet| network.contains(&lo) || lo.contains(network);
+                if !at_loopback && networks.iter().any(holds_loopback) {
+                    let rule = Rule::new(Target::Return).with(said());
+                    rules.push(to_network(rule, lo));
+                }
+                let networks = networks.into_iter();
+                rules.extend(networks.map(|network| to_network(to_this_node(), network)));
+                rules
             }
         }
     }
@@ -270,6 +283,19 @@ impl Rules<'_> {
     /// Node ports are never at IPv6's loopback address: the kernel has no `route_localnet` for it.
     pub(super) fn has_node_ports_at_loopback(&self) -> bool {
         self.config.localhost_node_ports && self.family == Family::Ipv4
+    }
+
+    /// Whether node ports are at a loopback address, by the configuration and by where node ports are.
+    pub(super) fn serves_at_loopback(&self) -> bool {
+        let lo = loopback_network(self.family);
+        self.has_node_ports_at_loopback()
+            && match self.config.node_port_addresses.of(self.family) {
+                NodePortsOf::Every => true,
+                NodePortsOf::These(addresses) => addresses.iter().any(IpAddr::is_loopback),
+                NodePortsOf::Networks(networks) => networks
+                    .iter()
+                    .any(|of| of.contains(&lo) || lo.contains(of)),
+            }
     }
 
     /// What to do with packets that have nowhere to go.
@@ -531,9 +557,23 @@ fn whole(address: IpAddr) -> Address {
 
 /// The loopback addresses.
 fn loopback(family: Family) -> Address {
+    let network = loopback_network(family);
+    Address::network(network.addr(), network.prefix_len().into())
+}
+
+fn loopback_network(family: Family) -> IpNet {
     match family {
-        Family::Ipv4 => Address::network(Ipv4Addr::LOCALHOST.into(), 8),
-        Family::Ipv6 => whole(Ipv6Addr::LOCALHOST.into()),
+        Family::Ipv4 => IpNet::new_assert(Ipv4Addr::LOCALHOST.into(), 8),
+        Family::Ipv6 => IpNet::new_assert(Ipv6Addr::LOCALHOST.into(), 128),
+    }
+}
+
+/// What goes to this network.
+fn to_network(rule: Rule, network: IpNet) -> Rule {
+    let address = Address::network(network.network(), network.prefix_len().into());
+    Rule {
+        destination: Some(address),
+        ..rule
     }
 }
 

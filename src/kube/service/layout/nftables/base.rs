@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::elements::{REJECT_CHAIN, Shared, address_type};
-use super::write::{Writer, destination, ip_family, is_not_in, not_from_pods};
+use super::write::{Writer, destination, ip_family, is_in, is_not_in, not_from_pods};
 use super::{COMMENT, TABLE};
 use crate::error::Error;
-use crate::kube::service::config::{Config, NodePortAddresses, is_of};
+use crate::kube::service::config::{Config, NodePortsOf, is_of};
 use crate::nft::build::{
     AddressType, Build, BuildError, CtState, CtStatus, Selector, ip, ip6, masked, meta, not, or,
     th, xor,
@@ -137,12 +137,12 @@ pub(super) fn add_table(
 
 /// Adds all that stands in the table whatever services there are.
 pub(super) fn write(writer: &mut Writer<'_>, family: Family, config: &Config) -> Result<(), Error> {
-    let node_ports = NodePorts::of(config, family);
+    let node_ports = config.node_port_addresses.of(ip_family(family));
     let tx = &mut writer.tx;
     for shared in Shared::ALL {
         tx.add(&shared.set(family)?)?;
     }
-    node_ports.write(tx, family)?;
+    write_node_port_ips(tx, family, &node_ports)?;
     for chain in &BASE_CHAINS {
         tx.add(
             &Chain::new(family, TABLE, chain.name)
@@ -187,7 +187,7 @@ pub(super) fn write(writer: &mut Writer<'_>, family: Family, config: &Config) ->
 fn rules(
     family: Family,
     config: &Config,
-    node_ports: &NodePorts,
+    node_ports: &NodePortsOf,
 ) -> Vec<Result<Rule<'static>, BuildError>> {
     let to = destination(family);
     let from = match family {
@@ -201,18 +201,19 @@ fn rules(
     let in_chain = |chain: &'static str| Build::new(family, TABLE, chain);
     let masquerade = |build: Build<'static>| build.masquerade(NatRangeFlags::PROTO_RANDOM_FULLY);
 
-    let mut rules = vec![
-        // Nothing but the node's own packets comes to it.
-        (node_ports.reached(in_chain(NODE_PORT_CHECK), family, true))
-            .vmap(&node_port, Shared::NoEndpointNodePorts.name())
-            .finish(),
+    // Nothing but the node's own packets comes to it.
+    let check = || in_chain(NODE_PORT_CHECK);
+    let mut rules = reached(check, family, node_ports, true, |rule| {
+        (rule.vmap(&node_port, Shared::NoEndpointNodePorts.name())).finish()
+    });
+    rules.extend([
         in_chain(SERVICE_CHECK)
             .vmap(&service, Shared::NoEndpointServices.name())
             .finish(),
         in_chain(FIREWALL_CHECK)
             .vmap(&service, Shared::FirewallIps.name())
             .finish(),
-    ];
+    ]);
     let to_cluster_ip = || in_chain(SERVICES).lookup(to, Shared::ClusterIps.name());
     let from_outside = match config.masquerade_all {
         true => Some(to_cluster_ip().comment("masquerade clusterIP traffic")),
@@ -220,13 +221,16 @@ fn rules(
             .map(|rule| rule.comment("masquerade clusterIP traffic from outside cluster")),
     };
     rules.extend(from_outside.map(|rule| rule.meta_mark_set(or(mark)).finish()));
-    rules.extend([
+    rules.push(
         in_chain(SERVICES)
             .vmap(&service, Shared::ServiceIps.name())
             .finish(),
-        (node_ports.reached(in_chain(SERVICES), family, false))
-            .vmap(&node_port, Shared::ServiceNodePorts.name())
-            .finish(),
+    );
+    let services = || in_chain(SERVICES);
+    rules.extend(reached(services, family, node_ports, false, |rule| {
+        (rule.vmap(&node_port, Shared::ServiceNodePorts.name())).finish()
+    }));
+    rules.extend([
         masquerade(
             in_chain(MASQUERADING)
                 .meta_mark(not(masked(0, mark)))
@@ -246,62 +250,55 @@ fn rules(
     rules
 }
 
-/// Where node ports of a family are.
-enum NodePorts {
-    /// At every address but the loopback interface's.
-    All,
-    /// At these.
-    These(Vec<IpAddr>),
+/// Adds the set of addresses that node ports are at, where they are at some.
+fn write_node_port_ips(
+    tx: &mut Transaction,
+    family: Family,
+    node_ports: &NodePortsOf,
+) -> Result<(), Error> {
+    let NodePortsOf::These(addresses) = node_ports else {
+        return Ok(());
+    };
+    let (data_type, length) = address_type(family);
+    let set = Set::new(family, TABLE, NODE_PORT_IPS, data_type, length)
+        .with_comment("IPs that accept NodePort traffic")?;
+    tx.add(&set)?;
+    let addresses = addresses.iter().filter(|address| !address.is_loopback());
+    let elements = addresses.map(|address| match address {
+        IpAddr::V4(address) => Element::new(address.octets().to_vec()),
+        IpAddr::V6(address) => Element::new(address.octets().to_vec()),
+    });
+    tx.add_elements(&set.set_id(), elements)?;
+    Ok(())
 }
 
-impl NodePorts {
-    /// With addresses of the other family alone they are everywhere, as kube-proxy has it.
-    fn of(config: &Config, family: Family) -> Self {
-        let NodePortAddresses::These(addresses) = &config.node_port_addresses else {
-            return Self::All;
-        };
-        let addresses = addresses.iter().copied();
-        let mut these: Vec<_> = addresses.filter(|a| is_of(*a, ip_family(family))).collect();
-        if these.is_empty() {
-            return Self::All;
-        }
-        these.retain(|address| !address.is_loopback());
-        these.sort_unstable();
-        these.dedup();
-        Self::These(these)
-    }
-
-    /// Adds the set of addresses, if there is one.
-    fn write(&self, tx: &mut Transaction, family: Family) -> Result<(), Error> {
-        let Self::These(addresses) = self else {
-            return Ok(());
-        };
-        let (data_type, length) = address_type(family);
-        let set = Set::new(family, TABLE, NODE_PORT_IPS, data_type, length)
-            .with_comment("IPs that accept NodePort traffic")?;
-        tx.add(&set)?;
-        let elements = addresses.iter().map(|address| match address {
-            IpAddr::V4(address) => Element::new(address.octets().to_vec()),
-            IpAddr::V6(address) => Element::new(address.octets().to_vec()),
-        });
-        tx.add_elements(&set.set_id(), elements)?;
-        Ok(())
-    }
-
-    /// Goes on if a packet's destination has node ports; `is_own`: if it is known to be the node's.
-    fn reached<'b>(&self, build: Build<'b>, family: Family, is_own: bool) -> Build<'b> {
-        let to = destination(family);
-        if let Self::These(_) = self {
-            return build.lookup(to, NODE_PORT_IPS);
-        }
+/// A rule for packets whose destination has node ports, or several of which at most one matches; `is_own`: if the
+/// destination is known to be the node's.
+fn reached<'b>(
+    begin: impl Fn() -> Build<'b>,
+    family: Family,
+    node_ports: &NodePortsOf,
+    is_own: bool,
+    end: impl Fn(Build<'b>) -> Result<Rule<'b>, BuildError>,
+) -> Vec<Result<Rule<'b>, BuildError>> {
+    let to = destination(family);
+    let of_node = || {
         let build = match is_own {
-            true => build,
-            false => build.fib_daddr_type(AddressType::LOCAL),
+            true => begin(),
+            false => begin().fib_daddr_type(AddressType::LOCAL),
         };
         let loopback = match family {
             Family::IP6 => IpNet::new_assert(std::net::Ipv6Addr::LOCALHOST.into(), 128),
             _ => IpNet::new_assert(std::net::Ipv4Addr::LOCALHOST.into(), 8),
         };
         is_not_in(build, to, loopback)
+    };
+    match node_ports {
+        NodePortsOf::Every => vec![end(of_node())],
+        NodePortsOf::These(_) => vec![end(begin().lookup(to, NODE_PORT_IPS))],
+        NodePortsOf::Networks(networks) => networks
+            .iter()
+            .map(|network| end(is_in(of_node(), to, *network)))
+            .collect(),
     }
 }

@@ -9,7 +9,7 @@ use super::port::{Clients, Content, PortChain};
 use super::write::Writer;
 use crate::error::Error;
 use crate::kube::service::layout::claims::Changed;
-use crate::nft::{Chain, Family, Set};
+use crate::nft::{Chain, Family, Rule, Set};
 
 /// What is to be done, in the order in which it is.
 #[derive(Debug)]
@@ -82,32 +82,142 @@ impl Difference {
         self.gone.iter().map(|name| &**name)
     }
 
-    /// All but the deletion of chains, of which the rules go.
-    pub(super) fn write(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+    /// Chains that stay and get other rules.
+    pub(super) fn changed_chains(&self) -> impl Iterator<Item = &str> {
+        self.changed.iter().map(|chain| &*chain.name)
+    }
+
+    /// Whether sets are deleted and made anew under the same name: rules cannot refer to both.
+    pub(super) fn remakes_sets(&self) -> bool {
+        let gone = |set: &Clients| self.gone_sets.contains(&set.name);
+        self.new_sets.iter().any(gone)
+    }
+
+    /// Whether new chains, or what keeps traffic out, must be there before what leads to endpoints: packets that come to
+    /// a new chain in the moment of its commit find no rules in it.
+    pub(super) fn needs_first(&self) -> bool {
+        let is_replaced = |c: &Changed<Key, Value>| c.before.is_some() && c.after.is_some();
+        self.elements.iter().any(is_replaced) || self.closes()
+    }
+
+    /// Whether traffic is kept out that was not.
+    pub(super) fn closes(&self) -> bool {
+        let closes = |c: &Changed<Key, Value>| is_first(c.key.set) && c.before.is_none();
+        self.elements.iter().any(closes)
+    }
+
+    /// New sets and chains, and what keeps traffic out.
+    pub(super) fn write_first(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+        self.write_new(writer)?;
+        self.write_added(writer, is_first)
+    }
+
+    /// What leads to endpoints; rules come before those that are to go. New sets and chains, too, if they are not there.
+    pub(super) fn write_main(&self, writer: &mut Writer<'_>, are_new: bool) -> Result<(), Error> {
+        if are_new {
+            self.write_new(writer)?;
+        }
+        for chain in &self.changed {
+            writer.insert_rules(chain)?;
+        }
+        self.write_deleted(writer, |set| !is_last(set))?;
+        self.write_added(writer, |set| are_new || !is_first(set))
+    }
+
+    /// What only packets can come to that were on their way before: old rules, by their handles, chains of which the
+    /// rules go, sets, and elements.
+    pub(super) fn write_last(
+        &self,
+        writer: &mut Writer<'_>,
+        old: &[(String, u64)],
+    ) -> Result<(), Error> {
+        for (chain, handle) in old {
+            let mut rule = Rule::new(self.family, TABLE, &chain[..]);
+            rule.handle = Some(*handle);
+            writer.tx.delete(&rule)?;
+        }
+        for chain in self.gone_chains() {
+            writer.tx.flush_chain(self.family, TABLE, chain)?;
+        }
+        for set in &self.gone_sets {
+            writer
+                .tx
+                .delete(&Set::named(self.family, TABLE, &set[..]))?;
+        }
+        self.write_deleted(writer, is_last)
+    }
+
+    /// All but the deletion of chains, of which the rules go, at once.
+    pub(super) fn write_at_once(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         let tx = &mut writer.tx;
-        let changed = self.changed.iter().map(|chain| &*chain.name);
-        for chain in changed.chain(self.gone_chains()) {
+        for chain in self.changed_chains().chain(self.gone_chains()) {
             tx.flush_chain(self.family, TABLE, chain)?;
         }
         for set in &self.gone_sets {
             tx.delete(&Set::named(self.family, TABLE, &set[..]))?;
         }
+        self.write_new(writer)?;
+        for chain in &self.changed {
+            writer.add_rules(chain)?;
+        }
+        self.write_deleted(writer, |_| true)?;
+        self.write_added(writer, |_| true)
+    }
+
+    fn write_new(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         for set in &self.new_sets {
             writer.add_clients(set)?;
         }
         for chain in &self.new {
             writer.add_chain(&chain.name)?;
         }
-        for chain in self.new.iter().chain(&self.changed) {
+        for chain in &self.new {
             writer.add_rules(chain)?;
         }
+        Ok(())
+    }
+
+    /// What elements of a set become another or go, and which are to be there.
+    fn of(&self, set: Shared) -> &[Changed<Key, Value>] {
+        let first = (self.elements).partition_point(|changed| changed.key.set < set);
+        let last = (self.elements).partition_point(|changed| changed.key.set <= set);
+        &self.elements[first..last]
+    }
+
+    /// Deletes elements of these sets. Those that get another value are deleted with all others.
+    fn write_deleted(
+        &self,
+        writer: &mut Writer<'_>,
+        sets: impl Fn(Shared) -> bool,
+    ) -> Result<(), Error> {
         for shared in Shared::FILLED {
-            let first = (self.elements).partition_point(|changed| changed.key.set < shared);
-            let last = (self.elements).partition_point(|changed| changed.key.set <= shared);
-            let elements = || self.elements[first..last].iter();
-            let before = |c: &'_ Changed<Key, Value>| c.before.is_some();
-            writer.delete_elements(shared, elements().filter(|c| before(c)).map(|c| &c.key))?;
-            let after = elements().filter_map(|c| Some((&c.key, c.after.as_ref()?)));
+            let is_due = |c: &&Changed<Key, Value>| {
+                c.before.is_some()
+                    && sets(match c.after {
+                        Some(_) => Shared::ServiceIps,
+                        None => shared,
+                    })
+            };
+            let elements = self.of(shared).iter().filter(is_due);
+            writer.delete_elements(shared, elements.map(|c| &c.key))?;
+        }
+        Ok(())
+    }
+
+    fn write_added(
+        &self,
+        writer: &mut Writer<'_>,
+        sets: impl Fn(Shared) -> bool,
+    ) -> Result<(), Error> {
+        for shared in Shared::FILLED {
+            let is_due = |c: &Changed<Key, Value>| {
+                sets(match c.before {
+                    Some(_) => Shared::ServiceIps,
+                    None => shared,
+                })
+            };
+            let elements = self.of(shared).iter().filter(|c| is_due(c));
+            let after = elements.filter_map(|c| Some((&c.key, c.after.as_ref()?)));
             writer.add_elements(shared, after)?;
         }
         Ok(())
@@ -120,4 +230,18 @@ impl Difference {
         }
         Ok(())
     }
+}
+
+/// Whether a set's new elements are added before the others: what packets look up before they are sent to an endpoint.
+const fn is_first(set: Shared) -> bool {
+    matches!(set, Shared::FirewallIps)
+}
+
+/// Whether a set's elements are deleted behind the others: what packets look up when they were sent to an endpoint, or
+/// when there was none.
+const fn is_last(set: Shared) -> bool {
+    matches!(
+        set,
+        Shared::HairpinConnections | Shared::NoEndpointServices | Shared::NoEndpointNodePorts
+    )
 }

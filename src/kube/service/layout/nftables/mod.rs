@@ -14,11 +14,14 @@
 //!   change made by another process, cannot have it so.
 //! - Of an element's comment, a port's name, as much is written as there is room for (128 bytes). kube-proxy fails at
 //!   a name that is longer, with all its services.
-//! - Chains that nothing leads to any more go at once, where the kernel lets them (Linux 6.2 and later), and not a
-//!   second later.
+//! - Chains that nothing leads to any more, and rules that were replaced, go when the kernel has dealt with the packets
+//!   that were on their way, and not a second later or at once: a packet that came before the change finds what it
+//!   looks up.
 //! - The set of an endpoint's clients is made anew if the time is another after which they are forgotten.
-//! - What two services ask for (an external address and port, a node port) goes to the first by name, not to the one
-//!   that came last.
+//! - What two services ask for (an external address and port, a node port) goes to one of them by a fixed order, not to
+//!   the one that came last.
+//! - Where node ports are at given addresses, and none of them is of a family, that family serves none. Where they are in
+//!   networks, that is decided when a packet comes.
 //! - With `masqueradeAll` the rule's comment is ours.
 //! - Beside the table's comment its user data says that this library made it, which `nft` does not show.
 //!
@@ -45,10 +48,11 @@ use crate::error::Error;
 use crate::iptables::Family;
 use crate::kube::service::config::Config;
 use crate::kube::service::names::PortName;
+use crate::netns::wait_for_packets;
 use crate::nft::live::Model;
 use crate::nft::{
-    self, CommitError, Connection, Generation, Outcome, Ownership, PlanOptions, Scope, Snapshot,
-    Table, TableFlags, TableRef, Transaction,
+    self, CommitError, Connection, Generation, Outcome, Ownership, PlanOptions, RuleFilter, Scope,
+    Snapshot, Table, TableFlags, TableRef, Transaction,
 };
 use difference::Difference;
 use elements::{Key, Shared, Value};
@@ -132,8 +136,12 @@ impl Nftables {
                 self.known = Known::Owned;
             }
             Known::Since(generation) => {
+                let generation = self.common.commits.latest(generation);
                 tx.expect_generation(generation);
                 let made = self.nft.commit_numbered(tx)?;
+                if let Some(made) = made {
+                    self.common.commits.note(generation, made);
+                }
                 self.known = made.map_or(Known::No, Known::Since);
             }
             Known::No => {
@@ -180,6 +188,7 @@ impl Nftables {
         // Nobody need wait for others to be still: what somebody does to the table meanwhile is looked for afterwards.
         let mut was_alone = true;
         let mut last: Option<Generation> = None;
+        let before = self.nft.generation()?;
         let all = ports.len() + elements.iter().count();
         let filled = fill(&mut writer, ports, &elements, |tx, done| {
             made += 1;
@@ -189,11 +198,11 @@ impl Nftables {
                 return Ok(());
             }
             let generation = self.nft.commit_numbered(tx)?;
-            if let Some(last) = last {
-                // There is none of the number 0.
-                let next = last.number().checked_add(1).unwrap_or(1);
-                was_alone &= generation.map(Generation::number) == Some(next);
+            let is_next = generation == Some(last.unwrap_or(before).next());
+            if let Some(made) = generation.filter(|_| is_next) {
+                self.common.commits.note(last.unwrap_or(before), made);
             }
+            was_alone &= is_next || last.is_none();
             last = generation;
             self.common.observer.tell(self.of, done, all);
             Ok(())
@@ -292,17 +301,51 @@ impl Nftables {
         let (family, config) = (self.family, Arc::clone(&self.common.config));
         let mut writer = Writer::new(family, &config);
         let mut made = 0;
-        difference.write(&mut writer)?;
-        if !self.chains_apart {
+        let mut commit = |this: &mut Self, writer: &mut Writer<'_>| {
+            if !writer.tx.is_empty() {
+                this.commit(&mut writer.tx)?;
+                made += 1;
+            }
+            writer.clear();
+            Ok::<_, Error>(())
+        };
+        let mut old = Vec::new();
+        if difference.remakes_sets() {
+            difference.write_at_once(&mut writer)?;
+            commit(self, &mut writer)?;
+        } else {
+            for chain in difference.changed_chains() {
+                old.extend(self.rules(chain)?);
+            }
+            let is_first = difference.needs_first();
+            if is_first {
+                difference.write_first(&mut writer)?;
+                commit(self, &mut writer)?;
+            }
+            difference.write_main(&mut writer, !is_first)?;
+            if difference.closes() && !writer.tx.is_empty() {
+                wait_for_packets();
+            }
+            commit(self, &mut writer)?;
+            difference.write_last(&mut writer, &old)?;
+        }
+        self.stale.retain(|chain| !difference.adds_chain(chain));
+        let is_last = !writer.tx.is_empty() || difference.gone_chains().next().is_some();
+        if is_last {
+            wait_for_packets();
+        }
+        if is_last && !self.chains_apart {
             let known = self.known;
             difference.delete_chains(&mut writer)?;
             match self.commit(&mut writer.tx) {
-                Ok(()) => return Ok(1),
+                Ok(()) => return Ok(made + 1),
                 Err(error) if is_chains_in_use(&error) => {
                     self.known = known;
                     self.chains_apart = true;
                     writer.clear();
-                    difference.write(&mut writer)?;
+                    if !difference.remakes_sets() {
+                        difference.write_last(&mut writer, &old)?;
+                    }
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -311,10 +354,21 @@ impl Nftables {
             self.commit(&mut writer.tx)?;
             made += 1;
         }
-        self.stale.retain(|chain| !difference.adds_chain(chain));
         let gone = difference.gone_chains().map(str::to_owned);
         self.stale.extend(gone);
         Ok(made + self.delete_stale()?)
+    }
+
+    /// The rules that a chain has, by their handles.
+    fn rules(&mut self, chain: &str) -> Result<Vec<(String, u64)>, Error> {
+        let mut handles = Vec::new();
+        let mut rules = self
+            .nft
+            .rules(RuleFilter::chain(self.family, TABLE, chain))?;
+        while let Some(rule) = rules.next()? {
+            handles.push((chain.to_owned(), rule.handle()));
+        }
+        Ok(handles)
     }
 
     /// Deletes chains that nothing leads to any more, if the kernel knows that by now.

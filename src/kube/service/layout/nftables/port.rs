@@ -199,6 +199,7 @@ impl Content {
             Value::Member,
         );
         match (internal, port.internal_refusal()) {
+            _ if !port.has_cluster_ip => {}
             (_, Some(refusal)) => add(
                 at(Shared::NoEndpointServices, port.cluster_ip),
                 refused(refusal),

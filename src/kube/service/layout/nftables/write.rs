@@ -29,6 +29,8 @@ pub(super) struct Writer<'c> {
     pub(super) config: &'c Config,
     /// The number that the last anonymous set of the transaction got.
     last: u32,
+    /// Whether rules go before those that a chain has.
+    inserts: bool,
 }
 
 impl<'c> Writer<'c> {
@@ -38,6 +40,7 @@ impl<'c> Writer<'c> {
             family,
             config,
             last: 0,
+            inserts: false,
         }
     }
 
@@ -94,6 +97,22 @@ impl<'c> Writer<'c> {
         Ok(())
     }
 
+    /// Adds the rules of a chain before those that it has.
+    pub(super) fn insert_rules(&mut self, chain: &PortChain) -> Result<(), Error> {
+        self.inserts = true;
+        let inserted = (chain.rules.iter().rev()).try_for_each(|rule| self.add_rule(chain, rule));
+        self.inserts = false;
+        inserted
+    }
+
+    fn put(&mut self, rule: &Rule<'_>) -> Result<(), Error> {
+        match self.inserts {
+            true => self.tx.insert(rule)?,
+            false => self.tx.add(rule)?,
+        };
+        Ok(())
+    }
+
     fn add_rule(&mut self, chain: &PortChain, rule: &PortRule) -> Result<(), Error> {
         let begin = || Build::new(self.family, TABLE, &chain.name[..]);
         let protocol = Protocol(chain.protocol.number());
@@ -145,8 +164,7 @@ impl<'c> Writer<'c> {
                 .goto(&chain[..]),
             PortRule::Goto(chain) => begin().goto(&chain[..]),
         }?;
-        self.tx.add(&rule)?;
-        Ok(())
+        self.put(&rule)
     }
 
     fn spread(&mut self, build: Build<'_>, endpoints: &[SocketAddr]) -> Result<(), Error> {
@@ -188,8 +206,7 @@ impl<'c> Writer<'c> {
                 true => is_in(build, address, network),
                 false => is_not_in(build, address, network),
             };
-            self.tx.add(&end(build)?)?;
-            return Ok(());
+            return self.put(&end(build)?);
         }
         let (family, id) = (self.family, self.number());
         let ranges = ranges(networks);
@@ -212,8 +229,7 @@ impl<'c> Writer<'c> {
     ) -> Result<(), Error> {
         let rule = rule?;
         set.add_to(&mut self.tx)?;
-        self.tx.add(&rule)?;
-        Ok(())
+        self.put(&rule)
     }
 
     /// A number for an anonymous set.
@@ -251,7 +267,7 @@ pub(super) const fn destination(family: Family) -> Selector {
 }
 
 /// Goes on if an address is of a network.
-fn is_in(build: Build<'_>, address: Selector, network: IpNet) -> Build<'_> {
+pub(super) fn is_in(build: Build<'_>, address: Selector, network: IpNet) -> Build<'_> {
     match network {
         IpNet::V4(of) => build.matches::<Ipv4Addr>(address, (of.network(), of.prefix_len())),
         IpNet::V6(of) => build.matches::<Ipv6Addr>(address, (of.network(), of.prefix_len())),

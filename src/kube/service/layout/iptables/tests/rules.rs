@@ -7,6 +7,7 @@ use ipnet::IpNet;
 use super::super::tests::{add, address, config, ports, service};
 use super::*;
 use crate::kube::kubelet::FIREWALL;
+use crate::kube::service::config::NodePortAddresses;
 use crate::kube::service::{Port, Service, Services, TrafficPolicy};
 
 /// A service with a port 80 that nothing but the cluster IP leads to.
@@ -269,6 +270,17 @@ fn node_ports_are_where_they_are_said_to_be() {
     );
     config.localhost_node_ports = true;
     assert_eq!(of(&config).len(), 2);
+    config.node_port_addresses = NodePortAddresses::These(vec![address("fd00::1")]);
+    assert_eq!(of(&config), [""; 0]);
+    let networks = ["0.0.0.0/1", "10.200.0.0/16", "fd00::/8"];
+    let networks = networks.map(|network| network.parse().unwrap()).to_vec();
+    config.node_port_addresses = NodePortAddresses::Networks(networks);
+    let rule =
+        "-d 0.0.0.0/1 -m comment --comment \"…\" -m addrtype --dst-type LOCAL -j KUBE-NODEPORTS";
+    assert_eq!(of(&config), [rule]);
+    config.localhost_node_ports = false;
+    let not_at_loopback = "-d 127.0.0.0/8 -m comment --comment \"…\" -j RETURN";
+    assert_eq!(of(&config), [not_at_loopback, rule]);
 }
 
 #[test]

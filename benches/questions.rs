@@ -1,0 +1,187 @@
+//! What one question costs beside a large ruleset: the CPU of a process that lists, looks up or resets one thing, as a
+//! multiple of the real tool's for the same. So it is seen whether a question costs more than what it asks for.
+//!
+//! `cargo bench --features measure,cli --bench questions [-- CHAINS]`; the real tools are `nft` and `iptables-nft`, or the
+//! programs that the environment names: `NFT=/usr/local/sbin/nft IPTABLES=/usr/local/sbin/iptables-nft`.
+
+mod common;
+
+use std::env;
+use std::os::unix::fs::symlink;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use chainwright::measure::{Contender, KubeProxy, alternate};
+use chainwright::nft::Connection;
+use chainwright::text::{Mode, Options, Script};
+use common::{BoxError, Result, counts, in_sandbox, loaded, report};
+use tempfile::TempDir;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
+/// What a question may cost as a multiple of the real tool's CPU.
+const GOAL: f64 = 1.2;
+const ROUNDS: usize = 21;
+/// How many anonymous maps stand beside the named one.
+const MAPS: usize = 3_000;
+
+/// Questions to nft; `{chain}` is one of kube-proxy's.
+const OF_NFT: [&str; 26] = [
+    "list tables",
+    "-j list tables",
+    "list chains",
+    "-j list chains",
+    "list chain ip nat {chain}",
+    "-a list chain ip nat {chain}",
+    "-j list chain ip nat {chain}",
+    "list chain ip own c",
+    "list sets",
+    "-t list sets",
+    "list maps",
+    "list set ip own s",
+    "list map ip own m",
+    "-j list map ip own m",
+    "list sets table ip own",
+    "list meters",
+    "list flowtables",
+    "list counters",
+    "list counter ip own n",
+    "list quotas",
+    "list limits",
+    "list table ip own",
+    "-t list table ip own",
+    "get element ip own s { 10.0.0.1 }",
+    "reset counter ip own n",
+    "describe tcp dport",
+];
+
+/// Questions to iptables, in its table nat.
+const OF_IPTABLES: [&str; 5] = [
+    "-S {chain}",
+    "-n -L {chain}",
+    "-C {chain} -j ACCEPT",
+    "-X MISSING",
+    "-F MISSING",
+];
+
+/// Our own verbs, and what of nft's answers the same.
+const OF_VERBS: [(&str, &str); 5] = [
+    ("sets", "list sets"),
+    ("sets --match s --elements", "list sets"),
+    ("chains", "list chains"),
+    ("rules --match {chain}", "list chain ip nat {chain}"),
+    ("detect", "list chains"),
+];
+
+fn main() -> Result {
+    for chains in counts(&[50_000]) {
+        in_sandbox(|| beside(chains))?;
+    }
+    in_sandbox(|| {
+        load(
+            "table ip own { map m { type ipv4_addr : ipv4_addr; elements = { 10.0.0.1 : 10.0.0.2 }; } }",
+        )?;
+        let rules: String = (0..MAPS)
+            .map(|n| format!("ip daddr 10.0.0.1 tcp dport vmap {{ {n} : accept }}\n"))
+            .collect();
+        load(&format!("table ip many {{ chain c {{ {rules} }} }}"))?;
+        let programs = Programs::new()?;
+        let title = format!("nft list map ip own m, beside {MAPS} anonymous maps");
+        programs.measure(&title, "nft", "list map ip own m", "list map ip own m")
+    })?;
+    in_sandbox(|| {
+        let programs = Programs::new()?;
+        let title = "nft list tables, where there are none";
+        programs.measure(title, "nft", "list tables", "list tables")
+    })
+}
+
+fn load(text: &str) -> Result {
+    let script = Script::parse("a ruleset", text)?;
+    script.run(&mut Connection::open()?, Mode::Commit, &Options::default())?;
+    Ok(())
+}
+
+/// All questions beside so many chains.
+fn beside(chains: usize) -> Result {
+    drop(loaded(chains)?);
+    load(
+        "table ip own {
+            set s { type ipv4_addr; elements = { 10.0.0.1, 10.0.0.2 }; }
+            map m { type ipv4_addr : ipv4_addr; elements = { 10.0.0.1 : 10.0.0.2 }; }
+            counter n { }
+            chain c { ip saddr @s ip daddr { 10.0.0.1, 10.0.0.2 } accept; }
+        }",
+    )?;
+    let chain = KubeProxy { chains }.service_chain(chains / 4);
+    let programs = Programs::new()?;
+    let of = |words: &str| words.replace("{chain}", &chain);
+    for words in OF_NFT {
+        let title = format!("nft {words}, beside {chains} chains");
+        programs.measure(&title, "nft", &of(words), &of(words))?;
+    }
+    for words in OF_IPTABLES {
+        let title = format!("iptables -t nat {words}, beside {chains} chains");
+        let words = format!("-t nat {}", of(words));
+        programs.measure(&title, "iptables-nft", &words, &words)?;
+    }
+    for (verb, words) in OF_VERBS {
+        let title = format!("chainwright {verb}, beside {chains} chains");
+        programs.measure(&title, "chainwright", &of(words), &of(verb))?;
+    }
+    Ok(())
+}
+
+/// The real programs, and links to ours.
+struct Programs {
+    directory: TempDir,
+    nft: PathBuf,
+    iptables: PathBuf,
+}
+
+impl Programs {
+    fn new() -> Result<Self> {
+        let directory = TempDir::new()?;
+        for name in ["nft", "iptables-nft", "chainwright"] {
+            symlink(PROGRAM, directory.path().join(name))?;
+        }
+        let named = |variable, usual: &str| env::var_os(variable).unwrap_or(usual.into()).into();
+        Ok(Self {
+            directory,
+            nft: named("NFT", "nft"),
+            iptables: named("IPTABLES", "iptables-nft"),
+        })
+    }
+
+    /// Ours by this name beside the real program, each with these words.
+    fn measure(&self, title: &str, name: &str, their: &str, our: &str) -> Result {
+        let real = match name {
+            "iptables-nft" => &self.iptables,
+            _ => &self.nft,
+        };
+        let ours = self.directory.path().join(name);
+        let mut by_real = || start(real, their);
+        let mut by_ours = || start(&ours, our);
+        let mut contenders: [Contender<'_, BoxError>; 2] = [
+            ("the real tool", &mut by_real),
+            ("chainwright", &mut by_ours),
+        ];
+        let measured = alternate(ROUNDS, &mut contenders)?;
+        report(title, &measured, GOAL);
+        Ok(())
+    }
+}
+
+/// Runs a program to its end. What is missing is an answer, too.
+fn start(program: &Path, words: &str) -> Result {
+    let status = Command::new(program)
+        .args(words.split(' '))
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    match status.code() {
+        Some(0 | 1) => Ok(()),
+        _ => Err(format!("{} {words}: {status}", program.display()).into()),
+    }
+}

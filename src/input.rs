@@ -1,0 +1,57 @@
+//! Reads texts that somebody else writes, with a bound.
+
+use std::io::{self, Read};
+
+use bstr::ByteSlice;
+
+/// The longest text that is read, in bytes: some five million rules.
+pub(crate) const LONGEST_TEXT: usize = 1 << 30;
+
+/// How much is read at once at most.
+const LARGEST_PIECE: usize = 1 << 20;
+
+/// Reads a text: at most [`LONGEST_TEXT`], and no further than the first NUL or the first line that is longer than
+/// `longest_line`.
+///
+/// # Errors
+/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) where the input is no such text.
+pub(crate) fn read_text(mut from: impl Read, longest_line: usize) -> io::Result<Vec<u8>> {
+    let wrong = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
+    let mut text = Vec::new();
+    // Number and start of the line at hand.
+    let (mut line, mut start) = (1, 0);
+    loop {
+        let before = text.len();
+        // In growing pieces, so that a long text takes few.
+        let piece = before.clamp(64 * 1024, LARGEST_PIECE);
+        text.reserve(piece);
+        let read = from.by_ref().take(piece as u64).read_to_end(&mut text)?;
+        if read == 0 {
+            return Ok(text);
+        }
+        let piece = &text[before..];
+        if let Some(at) = piece.find_byte(0) {
+            line += piece[..at]
+                .lines_with_terminator()
+                .count()
+                .saturating_sub(1);
+            return Err(wrong(format!(
+                "there is a NUL near line {line}: it is no text"
+            )));
+        }
+        for end in piece.find_iter(b"\n") {
+            if before + end - start > longest_line {
+                break;
+            }
+            (line, start) = (line + 1, before + end + 1);
+        }
+        if text.len() - start > longest_line {
+            return Err(wrong(format!(
+                "line {line} has more than {longest_line} bytes"
+            )));
+        }
+        if text.len() > LONGEST_TEXT {
+            return Err(wrong(format!("it has more than {LONGEST_TEXT} bytes")));
+        }
+    }
+}

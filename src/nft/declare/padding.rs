@@ -1,0 +1,124 @@
+//! Padding before numbers of 64 bits.
+//!
+//! A kernel for a machine that reads unaligned numbers slowly (without
+//! `CONFIG_HAVE_EFFICIENT_UNALIGNED_ACCESS`) puts an empty attribute `NFTA_*_PAD` before a number of 64 bits that
+//! would not be aligned in its datagram otherwise (`nla_put_be64`). The padding depends on where the message starts
+//! and has no meaning.
+
+use bstr::BStr;
+use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_OBJ_TYPE};
+
+use super::{Field, Known, Note, has};
+use crate::netlink::{Attribute, Attributes, Expected, Odd};
+use crate::nft::expr::{DEEPEST, ExpressionRef, ObjectType};
+use crate::nft::{Counters, Element, Name, ObjectData};
+
+/// As [`Field::next`], behind padding of this type.
+#[inline(always)]
+pub(in crate::nft) fn next_padded<'a, T: Field<'a>, const PADDING: u16>(
+    attributes: &mut Expected<'a>,
+    kind: u16,
+) -> Result<Option<T::Kept>, Odd> {
+    match T::next(attributes, kind)? {
+        None if T::WIDE && attributes.skip_empty(PADDING) => T::next(attributes, kind),
+        found => Ok(found),
+    }
+}
+
+/// A list of attributes, by what can hold padding in it.
+#[derive(Clone, Copy)]
+pub(in crate::nft) enum Padded {
+    /// The attributes of a declared group.
+    Group(&'static [Known]),
+    /// Expressions.
+    Expressions,
+    /// The name of an expression and its data.
+    Expression,
+    /// Elements.
+    Elements,
+}
+
+/// What an attribute is for [`Padded`].
+enum Part {
+    Padding,
+    Value,
+    Nested(Padded),
+}
+
+impl Padded {
+    /// Returns the same attributes without padding at any depth, or `None` if there is no padding.
+    pub(in crate::nft) fn without_padding(self, bytes: &[u8]) -> Option<Vec<u8>> {
+        // Elements hold expressions, which hold data.
+        const DEPTH: usize = 2 * DEEPEST + 4;
+        self.is_in(bytes, DEPTH).then(|| {
+            let mut out = Vec::with_capacity(bytes.len());
+            self.write(bytes, DEPTH, &mut out);
+            out
+        })
+    }
+
+    fn is_in(self, bytes: &[u8], depth: usize) -> bool {
+        let mut attributes = Attributes::new(bytes).map_while(Result::ok);
+        attributes.any(|attribute| match self.part(bytes, &attribute) {
+            Part::Padding => true,
+            Part::Value => false,
+            Part::Nested(inner) => depth > 0 && inner.is_in(attribute.payload, depth - 1),
+        })
+    }
+
+    fn write(self, bytes: &[u8], depth: usize, out: &mut Vec<u8>) {
+        let mut rest = bytes;
+        for attribute in Attributes::new(bytes).map_while(Result::ok) {
+            rest = &rest[attribute.raw.len()..];
+            let start = out.len();
+            match self.part(bytes, &attribute) {
+                Part::Padding => {}
+                Part::Nested(inner) if depth > 0 => {
+                    out.extend_from_slice(&attribute.raw[..4]);
+                    inner.write(attribute.payload, depth - 1, out);
+                    let length = (out.len() - start) as u16; // not more than it was
+                    out[start..start + 2].copy_from_slice(&length.to_ne_bytes());
+                    out.resize(out.len().next_multiple_of(4), 0);
+                }
+                Part::Value | Part::Nested(_) => out.extend_from_slice(attribute.raw),
+            }
+        }
+        out.extend_from_slice(rest); // what is malformed stays
+    }
+
+    fn part(self, all: &[u8], attribute: &Attribute<'_>) -> Part {
+        let inner = match self {
+            Self::Expressions => Self::Expression,
+            Self::Elements => Self::Group(Element::KNOWN),
+            Self::Expression if attribute.kind == NFTA_EXPR_DATA => {
+                let name = Attributes::new(all)
+                    .find(NFTA_EXPR_NAME)
+                    .and_then(Name::keep);
+                Self::Group(ExpressionRef::new(name.unwrap_or(BStr::new("")), &[]).known())
+            }
+            Self::Expression => return Part::Value,
+            Self::Group(known) => {
+                let notes = known.iter().find(|(kind, _)| *kind == attribute.kind);
+                let has = |note| notes.is_some_and(|(_, notes)| has(notes, note));
+                if has(Note::padding) {
+                    return Part::Padding;
+                } else if has(Note::expressions) {
+                    Self::Expressions
+                } else if has(Note::expression) {
+                    Self::Expression
+                } else if has(Note::elements) {
+                    Self::Elements
+                } else if has(Note::counters) {
+                    Self::Group(Counters::KNOWN)
+                } else if has(Note::object) {
+                    let object_type = Attributes::new(all).find(NFTA_OBJ_TYPE);
+                    let object_type = object_type.and_then(ObjectType::decode);
+                    Self::Group(ObjectData::known(object_type.unwrap_or_default()))
+                } else {
+                    return Part::Value;
+                }
+            }
+        };
+        Part::Nested(inner)
+    }
+}
