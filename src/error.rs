@@ -63,6 +63,10 @@ pub enum Error {
     #[cfg(feature = "kube")]
     #[error(transparent)]
     Declared(#[from] crate::kube::declared::TextError),
+    /// Of services, in one or both families.
+    #[cfg(feature = "kube")]
+    #[error(transparent)]
+    Families(crate::kube::service::FamilyErrors),
     /// Of a guard.
     #[cfg(feature = "kube")]
     #[error(transparent)]

@@ -14,8 +14,9 @@ use chainwright::kube::service::{
     ServiceProxy, Services, Synced, TrafficPolicy,
 };
 use chainwright::netns::Sandbox;
+use chainwright::nft::{Table, TableFlags, Transaction};
 use common::tools::Tools;
-use common::{report, sandbox};
+use common::{connect, report, sandbox};
 use proxy::{slice, to};
 
 struct Node {
@@ -103,6 +104,15 @@ fn a_time_that_is_too_long_for_the_kernel() {
     // Another process finds it, without disturbing what is there.
     let before = node.ruleset();
     node.proxy = open(&node.sandbox, Layout::Nftables);
+    // The kernel takes a while to know that the process before is gone.
+    let is_owned = |node: &Node| {
+        let mut nft = connect(&node.sandbox);
+        let table = nft.table(Family::Ipv4.into(), "kube-proxy").unwrap();
+        table.is_some_and(|table| table.owner().is_some())
+    };
+    while is_owned(&node) {
+        std::thread::yield_now();
+    }
     node.set(3, 2, None);
     let synced = node.sync();
     assert_eq!((names(&synced), synced.whole), (vec![name(9)], true));
@@ -274,5 +284,102 @@ const fn settled(layout: Layout, families: usize) -> usize {
     match layout {
         Layout::Flat => families,
         _ => 0,
+    }
+}
+
+/// A table of one family that somebody else owns: the other family is brought all the same, and is not brought anew while it is
+/// tried again.
+#[test]
+fn a_family_that_fails_does_not_stop_the_other() {
+    let layouts = [
+        (Layout::Flat, "kube-services"),
+        (Layout::Nftables, "kube-proxy"),
+        (Layout::Iptables(Backend::Nft), "nat"),
+    ];
+    let both = Family::ALL;
+    for (layout, table) in layouts {
+        for broken in [&both[..1], &both[1..], &both[..]] {
+            let sandbox = sandbox();
+            let mut owners = Vec::new();
+            for &family in broken {
+                let mut owner = connect(&sandbox);
+                let mut tx = Transaction::new();
+                let mut owned = Table::new(family.into(), table);
+                owned.flags = Some(TableFlags::OWNER);
+                tx.add(&owned).unwrap();
+                owner.commit(&tx).unwrap();
+                owners.push(owner);
+            }
+            let mut services = Services::new();
+            let add = |services: &mut Services, number: u8| {
+                let v6 = format!("fd00::{number}").parse().unwrap();
+                let service = Service::new(name(number), [[10, 96, 0, number].into(), v6]);
+                services.set_service(service.with_port(Port::new("p", Protocol::Tcp, 80)));
+            };
+            add(&mut services, 1);
+            let mut proxy = proxy::open(&sandbox, layout, Config::new("node1"));
+            let sync = |proxy: &mut ServiceProxy, services: &mut Services| {
+                let error = sandbox.run(|| proxy.sync(services)).unwrap().unwrap_err();
+                let chainwright::Error::Families(errors) = &error else {
+                    panic!("{layout:?}: {}", report(&error))
+                };
+                let failed: Vec<_> = errors.iter().map(|(family, _)| family).collect();
+                assert_eq!(failed, broken, "{layout:?}");
+                let text = error.to_string();
+                for family in broken {
+                    assert!(text.contains(&format!("{family}: ")), "{text}");
+                }
+                assert!(text.contains("EPERM"), "{text}");
+            };
+            sync(&mut proxy, &mut services);
+            let served = |address: &str| {
+                Tools::new(&sandbox)
+                    .run("nft list ruleset")
+                    .contains(address)
+            };
+            let serves = |n: u8| {
+                [
+                    served(&format!(" 10.96.0.{n}")),
+                    served(&format!(" fd00::{n}")),
+                ]
+            };
+            let expected = both.map(|family| !broken.contains(&family));
+            assert_eq!(serves(1), expected, "{layout:?}");
+            assert_eq!(both.map(|family| proxy.is_known(family)), expected);
+            // Nothing changed: it is tried again where it failed alone.
+            let generation = connect(&sandbox).generation().unwrap();
+            sync(&mut proxy, &mut services);
+            assert_eq!(
+                connect(&sandbox).generation().unwrap(),
+                generation,
+                "{layout:?}"
+            );
+            add(&mut services, 2);
+            services.remove_service(&name(1));
+            sync(&mut proxy, &mut services);
+            assert_eq!((serves(2), serves(1)), (expected, [false; 2]), "{layout:?}");
+
+            // Both families come to what is desired as soon as they can.
+            drop(owners);
+            while broken.iter().any(|&family| {
+                connect(&sandbox)
+                    .table(family.into(), table)
+                    .unwrap()
+                    .is_some()
+            }) {
+                std::thread::yield_now();
+            }
+            proxy::sync(&sandbox, &mut proxy, &mut services);
+            assert_eq!(
+                (serves(2), serves(1)),
+                ([true; 2], [false; 2]),
+                "{layout:?}"
+            );
+            proxy.distrust();
+            assert_eq!(
+                proxy::sync(&sandbox, &mut proxy, &mut services).transactions,
+                settled(layout, 2)
+            );
+        }
     }
 }

@@ -33,7 +33,7 @@ use crate::legacy::{self, Lookup, Table};
 use crate::netlink;
 use crate::nft::{self, Connection};
 
-pub use evidence::{Evidence, Owned, PREFIXES};
+pub use evidence::{Evidence, Owned, PREFIXES, ServiceTable, ServiceTableKind};
 pub use watch::{Watch, WatchOptions};
 
 /// The table that has the hint.
@@ -348,6 +348,48 @@ mod tests {
         ] {
             let detection = Detection { nft, legacy };
             assert_eq!(detection.verdict(), verdict, "{detection:?}");
+        }
+    }
+
+    /// `nft` is not empty where it could not be looked at.
+    #[test]
+    fn legacy_tables_alone_are_used_only_where_nf_tables_were_looked_at() {
+        let owned = |backend| Owned {
+            backend,
+            family: Family::Ipv4,
+            table: "nat".into(),
+            prefix: PREFIXES[0],
+            chains: 1,
+            rules: 0,
+            first: "KUBE-SERVICES".into(),
+        };
+        let (nft, old) = (Backend::Nft, Backend::Legacy);
+        for (chains, uncounted, expected) in [
+            (&[][..], &[][..], false),
+            (&[old], &[], true),
+            (&[nft], &[], false),
+            (&[nft, old], &[], false),
+            (&[old], &[nft], false),
+            (&[old], &[old, nft], false),
+            // Of one of its families.
+            (&[old], &[old], true),
+        ] {
+            let evidence = Evidence {
+                detection: Detection {
+                    nft: [NONE, NONE],
+                    legacy: [NONE, NONE],
+                },
+                nft_loaded: true,
+                counts_rules: true,
+                legacy: LEGACY.map(|_| Ok(legacy::Status::NotInUse)),
+                owned: chains.iter().map(|&backend| owned(backend)).collect(),
+                services: Vec::new(),
+                uncounted: uncounted
+                    .iter()
+                    .map(|&backend| (backend, netlink::Error::NotLoaded.into()))
+                    .collect(),
+            };
+            assert_eq!(evidence.is_legacy_only(), expected, "{evidence:?}");
         }
     }
 }

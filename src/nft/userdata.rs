@@ -25,6 +25,9 @@ pub const TABLE_COMMENT: u8 = 0;
 pub(super) const TABLE_NFT_VERSION: u8 = 1;
 /// When that nft was built: seconds, as a number of 64 bits in network byte order.
 pub(super) const TABLE_NFT_BUILD: u8 = 2;
+/// Who made a table, beside its comment: this library writes it into tables of services whose name and comment are also
+/// another program's. `nft` passes over what it does not know.
+pub(crate) const TABLE_MAKER: u8 = 200;
 /// A chain's comment.
 pub const CHAIN_COMMENT: u8 = 0;
 /// A rule's comment.

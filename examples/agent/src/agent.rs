@@ -11,7 +11,7 @@ use tracing::{debug, error, info, warn};
 
 use crate::metrics::Metrics;
 use crate::node_ports::{self, Ports};
-use crate::objects::{Key, Kind, Object};
+use crate::objects::{Key, Kind, NodeObject, Object};
 use crate::proxy::{Open, Proxy, ProxyError};
 
 /// What a source of objects tells.
@@ -33,6 +33,10 @@ const SETTLED: Duration = Duration::from_millis(2);
 /// But it is synced after this time at the latest.
 const LATEST: Duration = Duration::from_millis(100);
 
+/// So long the first sync of a cluster waits for the Node object: what a process before this one left in the kernel serves
+/// meanwhile, as it knew the node.
+pub(crate) const NODE_WAIT: Duration = Duration::from_secs(30);
+
 /// What the configuration is on a node that is known, or not known yet.
 pub(crate) type Configure = Box<dyn Fn(Option<&Node>) -> Result<Config, String> + Send>;
 
@@ -41,6 +45,13 @@ pub(crate) struct Agent {
     open: Open,
     configure: Configure,
     config: Config,
+    /// The node as it was last known: also while there is no Node object.
+    node: Option<NodeObject>,
+    /// Whether the Node object was deleted since.
+    node_is_gone: bool,
+    /// Until when the first sync waits for the Node object.
+    node_deadline: Option<Instant>,
+    node_wait: Duration,
     proxy: Option<Box<dyn Proxy>>,
     services: Services,
     metrics: Arc<Metrics>,
@@ -69,6 +80,10 @@ impl Agent {
             config: configure(None)?,
             open,
             configure,
+            node: None,
+            node_is_gone: false,
+            node_deadline: None,
+            node_wait: Duration::ZERO,
             proxy: None,
             services: Services::new(),
             metrics,
@@ -83,6 +98,11 @@ impl Agent {
         })
     }
 
+    /// Has the first sync wait for the Node object, so long at most.
+    pub(crate) const fn wait_for_node(&mut self, at_most: Duration) {
+        self.node_wait = at_most;
+    }
+
     /// The health check node ports, as of the last sync.
     pub(crate) fn health_ports(&self) -> watch::Receiver<Ports> {
         self.health_ports.subscribe()
@@ -91,7 +111,10 @@ impl Agent {
     /// Until it is told to stop, or all sources are gone. What is in the kernel stays.
     pub(crate) fn run(&mut self, changes: &Receiver<Change>) {
         loop {
-            let wait = self.retry.unwrap_or(self.period);
+            let mut wait = self.retry.unwrap_or(self.period);
+            if let Some(deadline) = self.node_deadline {
+                wait = wait.min(deadline.saturating_duration_since(Instant::now()));
+            }
             match changes.recv_timeout(wait) {
                 Ok(change) => {
                     // One sync for all that comes together.
@@ -110,14 +133,34 @@ impl Agent {
             }
             if self.looked.elapsed() >= self.period {
                 self.is_due = true;
+                // It is known not to be known from here on, also if the sync fails.
+                self.looked = Instant::now();
                 if let Some(proxy) = &mut self.proxy {
                     proxy.distrust();
                 }
             }
-            if self.is_complete && (self.is_due || self.retry.is_some()) {
+            if self.is_complete && !self.waits_for_node() && (self.is_due || self.retry.is_some()) {
                 self.sync();
             }
         }
+    }
+
+    fn waits_for_node(&mut self) -> bool {
+        let Some(deadline) = self.node_deadline else {
+            return false;
+        };
+        let is_late = Instant::now() >= deadline;
+        if self.node.is_none() && is_late {
+            let node = &*self.config.node;
+            warn!(
+                node,
+                "no Node object of this name: services are served without the node's zone, addresses and pod networks"
+            );
+        }
+        if self.node.is_some() || is_late {
+            self.node_deadline = None;
+        }
+        self.node_deadline.is_some()
     }
 
     /// Takes a change in. Says whether to go on.
@@ -126,6 +169,10 @@ impl Agent {
             Change::Object(key, object) => (key, object),
             Change::Complete => {
                 self.is_complete = true;
+                self.metrics.listed();
+                if self.node.is_none() && !self.node_wait.is_zero() {
+                    self.node_deadline = Some(Instant::now() + self.node_wait);
+                }
                 return true;
             }
             Change::Stop => return false,
@@ -145,8 +192,8 @@ impl Agent {
                 self.triggered.extend(triggered);
             }
             Some(Object::Node(node)) => {
-                if node.name == self.config.node {
-                    self.configure(Some(&node));
+                if node.node.name == self.config.node {
+                    self.take_node(node);
                 }
                 return true;
             }
@@ -157,8 +204,9 @@ impl Agent {
                 }
                 Kind::Slice => self.services.remove_slice(&name),
                 Kind::Node => {
-                    if name.name == self.config.node {
-                        self.configure(None);
+                    if name.name == self.config.node && self.node.is_some() {
+                        warn!("the Node object is gone: the node counts as what it was");
+                        self.node_is_gone = true;
                     }
                     return true;
                 }
@@ -169,9 +217,33 @@ impl Agent {
         true
     }
 
+    /// Takes the node in. One that is registered anew has all its fields only after a while: until then those that it lacks
+    /// are what they were.
+    fn take_node(&mut self, mut new: NodeObject) {
+        if let Some(known) = &mut self.node {
+            if new.node.addresses.is_empty() {
+                new.node.addresses = std::mem::take(&mut known.node.addresses);
+            }
+            if new.node.pod_networks.is_empty() {
+                new.node.pod_networks = std::mem::take(&mut known.node.pod_networks);
+            }
+            self.node_is_gone |= new.uid != known.uid;
+            if new.node.zone.is_none() && self.node_is_gone {
+                new.node.zone = known.node.zone.take();
+                // The next object without a zone is compared with this one still.
+                new.uid.clone_from(&known.uid);
+            } else {
+                self.node_is_gone = false;
+            }
+        }
+        self.metrics.node_is_eligible(new.is_eligible);
+        self.configure(&new.node);
+        self.node = Some(new);
+    }
+
     /// The node changed.
-    fn configure(&mut self, node: Option<&Node>) {
-        match (self.configure)(node) {
+    fn configure(&mut self, node: &Node) {
+        match (self.configure)(Some(node)) {
             Ok(config) if config == self.config => {}
             Ok(config) => {
                 info!(zone = config.zone.as_deref(), addresses = ?config.node_addresses, "node changed");
@@ -195,17 +267,19 @@ impl Agent {
 
     fn sync(&mut self) {
         let start = Instant::now();
-        match self.try_sync() {
+        let synced = self.try_sync();
+        // Also where it failed, perhaps in one family: load balancers are not to send to endpoints that are gone.
+        let checked = self.checked.iter();
+        let ports = node_ports::ports(checked, &self.services, &self.config.node);
+        self.health_ports.send_if_modified(|known| {
+            let is_new = *known != ports;
+            *known = ports;
+            is_new
+        });
+        match synced {
             Ok(outcome) => {
                 let took = start.elapsed();
                 let count = self.services.len();
-                let checked = self.checked.iter();
-                let ports = node_ports::ports(checked, &self.services, &self.config.node);
-                self.health_ports.send_if_modified(|known| {
-                    let is_new = *known != ports;
-                    *known = ports;
-                    is_new
-                });
                 self.metrics
                     .synced(took, &outcome, count, self.triggered.drain(..));
                 for (service, why) in &outcome.set_aside {
@@ -316,10 +390,19 @@ mod tests {
         }
 
         fn distrust(&mut self) {}
+    }
 
-        fn remove(&mut self) -> Result<(), ProxyError> {
-            Ok(())
-        }
+    fn node(zone: Option<&str>, uid: &str, is_eligible: bool) -> Object {
+        Object::Node(NodeObject {
+            node: Node {
+                name: "node1".into(),
+                zone: zone.map(Into::into),
+                addresses: Vec::new(),
+                pod_networks: Vec::new(),
+            },
+            uid: Some(uid.to_owned()),
+            is_eligible,
+        })
     }
 
     struct Running {
@@ -330,6 +413,10 @@ mod tests {
     }
 
     fn start(fails: usize) -> Running {
+        start_with(fails, Duration::ZERO)
+    }
+
+    fn start_with(fails: usize, node_wait: Duration) -> Running {
         let (tell, told) = mpsc::channel();
         let (to, from) = mpsc::channel();
         let metrics = Arc::new(Metrics::new());
@@ -348,6 +435,7 @@ mod tests {
         });
         let period = Duration::from_secs(3600);
         let mut agent = Agent::new(open, configure, period, Arc::clone(&metrics)).unwrap();
+        agent.wait_for_node(node_wait);
         let thread = thread::spawn(move || agent.run(&from));
         Running {
             told,
@@ -412,7 +500,7 @@ mod tests {
         // The proxy has told before the agent has counted.
         agent.to.send(Change::Stop).unwrap();
         agent.thread.join().unwrap();
-        assert!(agent.metrics.is_well().1);
+        assert!(agent.metrics.wellness().is_well());
         let text = agent.metrics.text().unwrap();
         for line in [
             "kubeproxy_sync_proxy_rules_endpoint_changes_total 2",
@@ -427,6 +515,130 @@ mod tests {
         drop(watch);
     }
 
+    impl Running {
+        fn node(&self, to: Option<Object>) {
+            let key = (Kind::Node, ObjectName::new("default", "node1"));
+            self.to.send(Change::Object(key, to)).unwrap();
+        }
+
+        /// A service of this name comes; what the proxy is told with it.
+        fn service(&self, name: &str, all: &[&str], zone: Option<&str>) {
+            let object = Object::Service(Some(Box::new(chainwright::kube::service::Service::new(
+                ObjectName::new("default", name),
+                [[10, 96, 0, 1].into()],
+            ))));
+            let key = (Kind::Service, ObjectName::new("default", name));
+            self.to.send(Change::Object(key, Some(object))).unwrap();
+            let all: Vec<_> = all.iter().map(|name| (*name, 0)).collect();
+            self.until(&all, zone);
+        }
+    }
+
+    /// What of the node is known stays known: a Node object that is deleted, and one that is registered anew and has not all its
+    /// fields yet.
+    #[test]
+    fn a_node_that_is_gone_is_what_it_was() {
+        let agent = start(0);
+        agent.node(Some(node(Some("a"), "1", true)));
+        agent.to.send(Change::Complete).unwrap();
+        agent.service("s1", &["default/s1"], Some("a"));
+        assert!(agent.metrics.wellness().is_eligible);
+        agent.node(None);
+        agent.service("s2", &["default/s1", "default/s2"], Some("a"));
+        // The same node, about to be deleted, registered anew without a zone, and then with one.
+        agent.node(Some(node(None, "2", false)));
+        let three = ["default/s1", "default/s2", "default/s3"];
+        agent.service("s3", &three, Some("a"));
+        assert!(!agent.metrics.wellness().is_eligible);
+        agent.node(None);
+        agent.node(Some(node(None, "2", true)));
+        let three: Vec<_> = three.iter().map(|name| (*name, 0)).collect();
+        agent.node(Some(node(Some("b"), "2", true)));
+        agent.until(&three, Some("b"));
+        // What is taken away from a node that is there is gone.
+        agent.node(Some(node(None, "2", true)));
+        agent.until(&three, None);
+        // Another one in its place without anybody having seen it go.
+        agent.node(Some(node(Some("c"), "2", true)));
+        agent.until(&three, Some("c"));
+        agent.node(Some(node(None, "3", true)));
+        agent.to.send(Change::Stop).unwrap();
+        agent.thread.join().unwrap();
+        assert!(agent.told.try_recv().is_err());
+    }
+
+    #[test]
+    fn fields_that_a_new_node_lacks_are_what_they_were() {
+        let configure: Configure = Box::new(|node| {
+            let mut config = Config::new("node1");
+            if let Some(node) = node {
+                config.zone.clone_from(&node.zone);
+                config.node_addresses.clone_from(&node.addresses);
+                config.service_networks.clone_from(&node.pod_networks);
+            }
+            Ok(config)
+        });
+        let open: Open = Box::new(|_| Err("no proxy".into()));
+        let mut agent =
+            Agent::new(open, configure, Duration::ZERO, Arc::new(Metrics::new())).unwrap();
+        let take = |agent: &mut Agent,
+                    zone: Option<&str>,
+                    addresses: &[&str],
+                    networks: &[&str],
+                    uid: &str| {
+            let Object::Node(mut object) = node(zone, uid, true) else {
+                unreachable!()
+            };
+            object.node.addresses = addresses.iter().map(|a| a.parse().unwrap()).collect();
+            object.node.pod_networks = networks.iter().map(|a| a.parse().unwrap()).collect();
+            agent.take_node(object);
+            let config = &agent.config;
+            (
+                config.zone.as_deref().map(str::to_owned),
+                config.node_addresses.len(),
+                config.service_networks.len(),
+            )
+        };
+        let whole = (Some("a".to_owned()), 2, 1);
+        let addresses = ["192.0.2.1", "fd00::1"];
+        assert_eq!(
+            take(&mut agent, Some("a"), &addresses, &["10.0.0.0/24"], "1"),
+            whole
+        );
+        for uid in ["2", "2", "3"] {
+            assert_eq!(take(&mut agent, None, &[], &[], uid), whole, "{uid}");
+        }
+        assert_eq!(
+            take(&mut agent, None, &["192.0.2.1"], &[], "3"),
+            (whole.0.clone(), 1, 1)
+        );
+        assert_eq!(
+            take(
+                &mut agent,
+                Some("b"),
+                &[],
+                &["10.0.0.0/24", "fd00::/64"],
+                "3"
+            ),
+            (Some("b".to_owned()), 1, 2)
+        );
+        assert_eq!(take(&mut agent, None, &[], &[], "3"), (None, 1, 2));
+    }
+
+    /// A cluster's first sync waits for the Node: what is in the kernel was made for the node as it was.
+    #[test]
+    fn the_first_sync_waits_for_the_node_but_not_forever() {
+        let agent = start_with(0, Duration::from_secs(3600));
+        agent.to.send(Change::Complete).unwrap();
+        assert!(agent.told.recv_timeout(Duration::from_millis(200)).is_err());
+        assert!(agent.metrics.wellness().is_live);
+        agent.node(Some(node(Some("a"), "1", true)));
+        agent.until(&[], Some("a"));
+        let agent = start_with(0, Duration::from_millis(100));
+        agent.to.send(Change::Complete).unwrap();
+        agent.until(&[], None);
+    }
+
     #[test]
     fn nothing_is_synced_before_all_is_known_and_failures_are_tried_again() {
         let agent = start(2);
@@ -437,7 +649,7 @@ mod tests {
         let key = (Kind::Service, ObjectName::new("default", "web"));
         agent.to.send(Change::Object(key, Some(object))).unwrap();
         assert!(agent.told.recv_timeout(Duration::from_millis(200)).is_err());
-        assert!(!agent.metrics.is_well().1);
+        assert!(!agent.metrics.wellness().is_well());
         agent.to.send(Change::Complete).unwrap();
         agent.until(&[("default/web", 0)], None);
         // The proxy has told before the agent has counted.
@@ -446,6 +658,6 @@ mod tests {
         let text = agent.metrics.text().unwrap();
         let failed = "kubeproxy_sync_proxy_rules_nftables_sync_failures_total 2";
         assert!(text.lines().any(|l| l == failed), "{text}");
-        assert!(agent.metrics.is_well().1);
+        assert!(agent.metrics.wellness().is_well());
     }
 }

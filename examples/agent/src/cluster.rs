@@ -4,15 +4,22 @@ use std::collections::HashSet;
 use std::fmt::Debug;
 use std::path::Path;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use chainwright::kube::service::InvalidObject;
 use futures_util::{Stream, StreamExt};
+use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
+use hyper_timeout::TimeoutConnector;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::{TokioExecutor, TokioTimer};
 use k8s_openapi::api::{core::v1 as core, discovery::v1 as discovery};
+use kube::client::{ClientBuilder, ConfigExt};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::WatchStreamExt;
 use kube::runtime::watcher::{self, Event, watcher};
 use kube::{Api, Client, Resource};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
+use tower::{BoxError, ServiceBuilder};
 use tracing::{info, warn};
 
 use crate::agent::{Change, with_sources};
@@ -21,8 +28,37 @@ use crate::objects::{self, Kind, Object};
 /// Those that are another proxy's, or have no cluster IP, are not even sent.
 const LABELS: &str = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
 
+/// After what times without a word from the server a connection counts as dead, and another is made.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Silence {
+    /// After so long the server is asked whether it is there (HTTP/2).
+    ping: Duration,
+    /// So long it has to answer.
+    pong: Duration,
+    /// Where it cannot be asked (HTTP/1.1), it is to end a watch after so long, in seconds.
+    watch: u32,
+    /// So long nothing comes at most: longer than a ping takes, and longer than a watch.
+    read: Duration,
+}
+
+impl Silence {
+    /// Less than a minute. The times of pings are those of Kubernetes' own clients.
+    pub(crate) const USUAL: Self = Self {
+        ping: Duration::from_secs(30),
+        pong: Duration::from_secs(15),
+        watch: 45,
+        read: Duration::from_secs(55),
+    };
+}
+
+/// A client of an API server, and how long a watch by it lasts, in seconds: as long as usual if none is said.
+pub(crate) struct Server {
+    client: Client,
+    watch: Option<u32>,
+}
+
 /// As this file says, or as its pods do, or as kubectl does.
-pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Client, String> {
+pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Server, String> {
     let config = match kubeconfig {
         Some(path) => {
             let file = Kubeconfig::read_from(path).map_err(|error| with_sources(&error))?;
@@ -34,13 +70,69 @@ pub(crate) async fn connect(kubeconfig: Option<&Path>) -> Result<Client, String>
             .await
             .map_err(|error| with_sources(&error))?,
     };
-    Client::try_from(config).map_err(|error| with_sources(&error))
+    server(config, Silence::USUAL)
+}
+
+/// kube's own client speaks HTTP/1.1 alone and waits for a silent server without end.
+fn server(mut config: kube::Config, silence: Silence) -> Result<Server, String> {
+    config.read_timeout = Some(silence.read);
+    let is_tls = config.cluster_url.scheme_str() == Some("https");
+    // Without TLS there is no HTTP/2, for nobody asks for it.
+    let watch = (!is_tls).then_some(silence.watch);
+    let client = match (is_tls, &config.proxy_url) {
+        (true, None) => with_pings(&config, silence).map_err(|error| with_sources(&error))?,
+        _ => Client::try_from(config).map_err(|error| with_sources(&error))?,
+    };
+    Ok(Server { client, watch })
+}
+
+/// A client that speaks HTTP/2 where the server does, all requests on one connection.
+fn with_pings(config: &kube::Config, silence: Silence) -> Result<Client, kube::Error> {
+    let mut http = HttpConnector::new();
+    http.enforce_http(false);
+    http.set_keepalive(Some(silence.ping));
+    let tls = HttpsConnectorBuilder::new()
+        .with_tls_config(config.rustls_client_config()?)
+        .https_or_http();
+    let tls = match &config.tls_server_name {
+        Some(name) => {
+            let name = name.clone().try_into();
+            let name = name.map_err(|error| kube::Error::Service(Box::new(error)))?;
+            tls.with_server_name_resolver(FixedServerNameResolver::new(name))
+        }
+        None => tls,
+    };
+    let mut connector = TimeoutConnector::new(tls.enable_all_versions().wrap_connector(http));
+    connector.set_connect_timeout(config.connect_timeout);
+    connector.set_read_timeout(config.read_timeout);
+    connector.set_write_timeout(config.write_timeout);
+    let client = hyper_util::client::legacy::Client::builder(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .http2_keep_alive_interval(silence.ping)
+        .http2_keep_alive_timeout(silence.pong)
+        .http2_keep_alive_while_idle(true)
+        .build(connector);
+    let service = ServiceBuilder::new()
+        .layer(config.base_uri_layer())
+        .option_layer(config.auth_layer()?)
+        .layer(config.extra_headers_layer()?)
+        .map_err(BoxError::from)
+        .service(client);
+    Ok(ClientBuilder::new(service, config.default_namespace.clone()).build())
 }
 
 /// Follows a cluster until it is dropped.
-pub(crate) async fn follow(client: Client, node: &str, to: Sender<Change>) {
-    let all = watcher::Config::default().labels(LABELS);
-    let own = watcher::Config::default().fields(&format!("metadata.name={node}"));
+pub(crate) async fn follow(server: Server, node: &str, to: Sender<Change>) {
+    let Server { client, watch } = server;
+    let all = watcher::Config {
+        timeout: watch,
+        ..watcher::Config::default().labels(LABELS)
+    };
+    let own = watcher::Config {
+        label_selector: None,
+        field_selector: Some(format!("metadata.name={node}")),
+        ..all.clone()
+    };
     let services = watcher(Api::<core::Service>::all(client.clone()), all.clone());
     let slices = watcher(Api::<discovery::EndpointSlice>::all(client.clone()), all);
     let nodes = watcher(Api::<core::Node>::all(client), own);

@@ -276,7 +276,7 @@ impl Demo {
         let (of_agent, of_node) = (settings.clone(), Arc::clone(&net));
         let period = settings.period;
         let (wrong, gone) = mpsc::channel();
-        let open = kernel::open(settings.mode.layout(), wrong);
+        let open = kernel::open(settings.mode, wrong);
         let agent = move || {
             let configure = Box::new(move |node: Option<&_>| of_agent.config(node));
             let metrics = Arc::new(Metrics::new());

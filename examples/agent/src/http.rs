@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use http_body_util::Full;
 use hyper::body::{Bytes, Incoming};
-use hyper::header::CONTENT_TYPE;
+use hyper::header::{CONTENT_TYPE, HeaderValue, X_CONTENT_TYPE_OPTIONS};
 use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper::{Method, Request, Response, StatusCode};
@@ -15,7 +15,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use k8s_openapi::jiff::Timestamp;
 use tokio::net::TcpListener;
 use tokio::task::JoinSet;
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
 use crate::metrics::Metrics;
 
@@ -68,10 +68,28 @@ pub(crate) async fn serve(listener: TcpListener, answer: Answer) {
     }
 }
 
-/// Binds what is to be served.
-pub(crate) async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
-    let bound = TcpListener::bind(address).await;
-    bound.map_err(|error| format!("cannot listen at {address}: {error}"))
+/// After so long an address that cannot be listened at is tried again: a process before this one may have it still.
+pub(crate) const BIND_AGAIN: Duration = Duration::from_secs(5);
+
+/// Serves at an address until it is dropped. As long as it cannot be listened at, that is tried again.
+pub(crate) async fn serve_at(address: SocketAddr, answer: Answer, again: Duration) {
+    let mut is_told = false;
+    let listener = loop {
+        match TcpListener::bind(address).await {
+            Ok(listener) => break listener,
+            Err(error) => {
+                if !is_told {
+                    warn!(%address, %error, again_in = ?again, "cannot listen: it is tried again");
+                }
+                is_told = true;
+                tokio::time::sleep(again).await;
+            }
+        }
+    };
+    if is_told {
+        info!(%address, "listens");
+    }
+    serve(listener, answer).await;
 }
 
 fn answer(
@@ -91,17 +109,34 @@ fn answer(
     }
     match (serves, path) {
         (Serves::Health, "/healthz" | "/livez") => {
-            let (last, is_well) = metrics.is_well();
+            let wellness = metrics.wellness();
+            let is_healthz = path == "/healthz";
+            let is_well = match is_healthz {
+                true => wellness.is_well() && wellness.is_eligible,
+                false => wellness.is_live,
+            };
             let status = match is_well {
                 true => StatusCode::OK,
                 false => StatusCode::SERVICE_UNAVAILABLE,
             };
             let time = |at: SystemTime| Timestamp::try_from(at).map(|at| at.to_string()).ok();
-            let body = serde_json::json!({
+            let now = SystemTime::now();
+            // As kube-proxy's: while it is well, it is up to date now.
+            let last = match wellness.is_well() {
+                true => Some(now),
+                false => wellness.last_sync,
+            };
+            let mut body = serde_json::json!({
                 "lastUpdated": last.and_then(time),
-                "currentTime": time(SystemTime::now()),
+                "currentTime": time(now),
             });
-            response(status, "application/json", format!("{body}\n"))
+            if is_healthz {
+                body["nodeEligible"] = wellness.is_eligible.into();
+            }
+            let mut response = response(status, "application/json", format!("{body}\n"));
+            let headers = response.headers_mut();
+            headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+            response
         }
         (Serves::Metrics, "/healthz") => response(StatusCode::OK, TEXT, "ok".to_owned()),
         (Serves::Metrics, "/proxyMode") => response(StatusCode::OK, TEXT, mode.to_owned()),
@@ -126,34 +161,121 @@ pub(crate) fn response(
 ) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(body)));
     *response.status_mut() = status;
-    let of = hyper::header::HeaderValue::from_static(of);
+    let of = HeaderValue::from_static(of);
     response.headers_mut().insert(CONTENT_TYPE, of);
     response
 }
 
 #[cfg(test)]
 mod tests {
+    use http_body_util::BodyExt;
+
     use super::*;
+    use crate::objects::Kind;
     use crate::proxy::Outcome;
 
     #[test]
     fn health_follows_syncs() {
         let metrics = Metrics::new();
         let get = |serves, path| answer(&Method::GET, path, serves, "flat", &metrics).status();
-        assert_eq!(
-            get(Serves::Health, "/healthz"),
-            StatusCode::SERVICE_UNAVAILABLE
-        );
-        assert_eq!(get(Serves::Metrics, "/healthz"), StatusCode::OK);
+        let both = || {
+            [
+                get(Serves::Health, "/healthz"),
+                get(Serves::Health, "/livez"),
+            ]
+        };
+        const NO: StatusCode = StatusCode::SERVICE_UNAVAILABLE;
+        const YES: StatusCode = StatusCode::OK;
+        // It starts, and lists what there is, however long that takes.
+        assert_eq!(both(), [NO, YES]);
+        metrics.changed(Kind::Service);
+        metrics.wait_since(Duration::from_secs(3600));
+        assert_eq!(both(), [NO, YES]);
+        assert_eq!(get(Serves::Metrics, "/healthz"), YES);
+        // The first sync is due, and overdue.
+        metrics.listed();
+        assert_eq!(both(), [NO, YES]);
+        metrics.wait_since(Duration::from_secs(61));
+        assert_eq!(both(), [NO, NO]);
         metrics.synced(Duration::ZERO, &Outcome::default(), 0, []);
-        for path in ["/healthz", "/livez"] {
-            assert_eq!(get(Serves::Health, path), StatusCode::OK);
-        }
+        assert_eq!(both(), [YES, YES]);
+        // And so is a later one.
+        metrics.changed(Kind::Slice);
+        assert_eq!(both(), [YES, YES]);
+        metrics.wait_since(Duration::from_secs(61));
+        metrics.failed();
+        assert_eq!(both(), [NO, NO]);
+        metrics.synced(Duration::ZERO, &Outcome::default(), 0, []);
+        assert_eq!(both(), [YES, YES]);
+        // Of a node that is about to go it is known that it lives.
+        metrics.node_is_eligible(false);
+        assert_eq!(both(), [NO, YES]);
+        metrics.node_is_eligible(true);
+        assert_eq!(both(), [YES, YES]);
         for path in ["/metrics", "/proxyMode"] {
             assert_eq!(get(Serves::Metrics, path), StatusCode::OK);
             assert_eq!(get(Serves::Health, path), StatusCode::NOT_FOUND);
         }
         let post = answer(&Method::POST, "/metrics", Serves::Metrics, "flat", &metrics);
         assert_eq!(post.status(), StatusCode::METHOD_NOT_ALLOWED);
+    }
+
+    #[test]
+    fn bodies_are_kube_proxys() {
+        let runtime = runtime();
+        let metrics = Metrics::new();
+        let body = |path| {
+            let response = answer(&Method::GET, path, Serves::Health, "flat", &metrics);
+            assert_eq!(response.headers()[X_CONTENT_TYPE_OPTIONS], "nosniff");
+            assert_eq!(response.headers()[CONTENT_TYPE], "application/json");
+            let body = runtime.block_on(response.into_body().collect()).unwrap();
+            let body: serde_json::Value = serde_json::from_slice(&body.to_bytes()).unwrap();
+            body.as_object().unwrap().clone()
+        };
+        let keys = |path| body(path).keys().cloned().collect::<Vec<_>>();
+        assert_eq!(
+            keys("/healthz"),
+            ["currentTime", "lastUpdated", "nodeEligible"]
+        );
+        assert_eq!(keys("/livez"), ["currentTime", "lastUpdated"]);
+        assert_eq!(body("/healthz")["lastUpdated"], serde_json::Value::Null);
+        metrics.synced(Duration::ZERO, &Outcome::default(), 0, []);
+        let healthz = body("/healthz");
+        assert_eq!(healthz["lastUpdated"], healthz["currentTime"]);
+        assert_eq!(healthz["nodeEligible"], true);
+        metrics.node_is_eligible(false);
+        assert_eq!(body("/healthz")["nodeEligible"], false);
+    }
+
+    fn runtime() -> tokio::runtime::Runtime {
+        let mut builder = tokio::runtime::Builder::new_current_thread();
+        builder.enable_all().build().unwrap()
+    }
+
+    #[test]
+    fn an_address_that_is_taken_is_tried_again() {
+        runtime().block_on(async {
+            let taken = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let address = taken.local_addr().unwrap();
+            let metrics = Arc::new(Metrics::new());
+            let answers = answers(Serves::Metrics, "flat", metrics);
+            tokio::spawn(serve_at(address, answers, Duration::from_millis(10)));
+            // It has been tried.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            drop(taken);
+            let served = async {
+                loop {
+                    if let Some(text) = crate::node_ports::tests::get(address.port()).await
+                        && text.starts_with("HTTP/1.0 200")
+                    {
+                        return;
+                    }
+                    tokio::time::sleep(Duration::from_millis(10)).await;
+                }
+            };
+            tokio::time::timeout(Duration::from_secs(20), served)
+                .await
+                .unwrap();
+        });
     }
 }

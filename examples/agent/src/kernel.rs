@@ -3,48 +3,114 @@
 use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
 
+use chainwright::iptables::{Backend, Family};
+use chainwright::kube::detect::{Detection, Detector, Look, ServiceTableKind, Verdict};
 use chainwright::kube::service::{Config, Layout, Progress, ServiceProxy, Services, StaleFlows};
+use chainwright::netlink;
+use chainwright::nft::{self, Connection, Table, Transaction};
+use tracing::{debug, info, warn};
 
 use crate::agent::with_sources;
+use crate::options::Mode;
 use crate::proxy::{Open, Outcome, Proxy, ProxyError};
 
 /// Opens proxies for this network namespace. What they make wrong of the table of connections goes to `stale`.
-pub(crate) fn open(layout: Layout, stale: Sender<StaleFlows>) -> Open {
+pub(crate) fn open(mode: Mode, stale: Sender<StaleFlows>) -> Open {
     Box::new(move |config| {
+        let layout = match mode {
+            Mode::Flat => Layout::Flat,
+            Mode::Nftables => Layout::Nftables,
+            Mode::Iptables => {
+                let detection = Detector::open().look();
+                let (verdict, backend) = (detection.verdict(), backend(&detection));
+                info!(%verdict, %backend, "the backend of iptables");
+                Layout::Iptables(backend)
+            }
+        };
         let mut proxy = ServiceProxy::open(layout, config)?;
         proxy.on_progress(|progress: Progress| {
             let Progress { family, done, all } = progress;
-            tracing::debug!(%family, done, all, "ports of services brought");
+            debug!(%family, done, all, "ports of services brought");
         });
         Ok(Box::new(Kernel {
             proxy,
-            others_are_gone: false,
+            alone: Vec::new(),
             stale: stale.clone(),
         }))
     })
 }
 
+/// The backend that the node's components use, as iptables-wrappers choose it: nf_tables where both have a kubelet's chains,
+/// and where neither has.
+pub(crate) fn backend(detection: &Detection) -> Backend {
+    let is_absent = |backend| {
+        detection
+            .of(backend)
+            .iter()
+            .all(|look| *look == Look::Absent)
+    };
+    match detection.verdict() {
+        Verdict::Legacy => Backend::Legacy,
+        Verdict::Nft | Verdict::Mixed => Backend::Nft,
+        // Also one of which not all could be looked at is better than none.
+        _ if is_absent(Backend::Nft) && !is_absent(Backend::Legacy) => Backend::Legacy,
+        _ => Backend::Nft,
+    }
+}
+
 /// The library's proxy, which removes other layouts when its own serves.
 struct Kernel {
     proxy: ServiceProxy,
-    others_are_gone: bool,
+    /// Families in which other layouts were removed.
+    alone: Vec<Family>,
     stale: Sender<StaleFlows>,
+}
+
+impl Kernel {
+    /// Removes other layouts in the families that are served.
+    fn remove_others(&mut self) -> Result<(), chainwright::Error> {
+        let mut done = Ok(());
+        for family in self.proxy.config().families.clone() {
+            if self.alone.contains(&family) || !self.proxy.is_known(family) {
+                continue;
+            }
+            match self.proxy.remove_others_of(&[family]) {
+                Ok(removed) => {
+                    if removed > 0 {
+                        info!(%family, removed, "layouts of before are removed");
+                    }
+                    self.alone.push(family);
+                }
+                Err(error) => done = Err(error),
+            }
+        }
+        done
+    }
+
+    /// Has the marks be there: they go with a flush, as all else does that a sync of everything brings again.
+    fn mark(&self) {
+        for &family in &self.proxy.config().families {
+            if self.proxy.is_known(family) {
+                mark(self.proxy.layout(), family);
+            }
+        }
+    }
 }
 
 impl Proxy for Kernel {
     fn sync(&mut self, services: &mut Services) -> Result<Outcome, ProxyError> {
-        let synced = self.proxy.sync(services)?;
-        if !self.others_are_gone {
-            let removed = self.proxy.remove_others()?;
-            if removed > 0 {
-                tracing::info!(removed, "layouts of before are removed");
-            }
-            self.others_are_gone = true;
+        let synced = self.proxy.sync(services);
+        // One family may have failed, and the other not.
+        let others = self.remove_others();
+        if synced.as_ref().map_or(true, |synced| synced.whole) {
+            self.mark();
         }
         for flows in self.proxy.take_stale() {
             // Nobody takes them if the agent stops.
             let _ = self.stale.send(flows);
         }
+        let synced = synced?;
+        others?;
         let refused: BTreeSet<_> = self.proxy.set_aside().map(|aside| aside.service).collect();
         let set_aside = synced.set_aside.into_iter().map(|aside| {
             let why = format!("{}: {}", aside.family, with_sources(&*aside.error));
@@ -69,8 +135,514 @@ impl Proxy for Kernel {
     fn distrust(&mut self) {
         self.proxy.distrust();
     }
+}
 
-    fn remove(&mut self) -> Result<(), ProxyError> {
-        Ok(self.proxy.remove()?)
+/// The table of nf_tables that says that chains named as kube-proxy's are this program's: in iptables' tables nothing else
+/// could.
+const fn mark_of(backend: Backend) -> &'static str {
+    match backend {
+        Backend::Nft => "chainwright-agent-iptables-nft",
+        Backend::Legacy => "chainwright-agent-iptables-legacy",
+    }
+}
+
+/// Has the marks of both backends say what this layout is. Without a mark the chains stay when the agent is to clean up.
+fn mark(layout: Layout, family: Family) {
+    for backend in [Backend::Nft, Backend::Legacy] {
+        let marked = match layout == Layout::Iptables(backend) {
+            // For the legacy tables alone nf_tables are not loaded.
+            true if backend == Backend::Legacy && !nft::is_loaded() => continue,
+            true => put_mark(backend, family),
+            false => remove_mark(backend, family),
+        };
+        if let Err(error) = marked {
+            warn!(%family, %backend, error = %with_sources(&error), "chains not marked as the agent's");
+        }
+    }
+}
+
+fn put_mark(backend: Backend, family: Family) -> Result<(), chainwright::Error> {
+    let comment = "the chains of kube-proxy in iptables' tables are chainwright-agent's";
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(family.into(), mark_of(backend)).with_comment(comment)?)?;
+    Ok(Connection::open()?.commit(&tx)?)
+}
+
+fn remove_mark(backend: Backend, family: Family) -> Result<(), chainwright::Error> {
+    if !is_marked(backend, family)? {
+        return Ok(());
+    }
+    let mut tx = Transaction::new();
+    tx.delete(&Table::new(family.into(), mark_of(backend)))?;
+    Ok(Connection::open()?.commit(&tx)?)
+}
+
+fn is_marked(backend: Backend, family: Family) -> Result<bool, chainwright::Error> {
+    match Connection::open_to_look() {
+        Ok(mut nft) => Ok(nft.table(family.into(), mark_of(backend))?.is_some()),
+        Err(netlink::Error::NotLoaded) => Ok(false),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What a clean-up did and did not do.
+#[derive(Debug, Default)]
+pub(crate) struct CleanUp {
+    /// What is gone.
+    pub(crate) removed: Vec<(Layout, Family)>,
+    /// What stays, since it is or may be a kube-proxy's, and why.
+    pub(crate) left: Vec<(Layout, Family, String)>,
+    /// What could not be looked at or removed.
+    pub(crate) failed: Vec<String>,
+}
+
+/// Removes what any mode put into this network namespace. What a kube-proxy made, or one that runs here may have taken over,
+/// stays, unless it is to go as well. One that fails does not keep the others from being removed.
+pub(crate) fn clean_up(with_kube_proxys: bool, runs: Option<u32>) -> CleanUp {
+    let mut done = CleanUp::default();
+    let mut there = Vec::new();
+    let tables = Detector::open().service_tables();
+    for layout in Layout::ALL {
+        for family in Family::ALL {
+            let found = layout.is_there(family).and_then(|is_there| {
+                let is_own = match layout {
+                    Layout::Nftables => match &tables {
+                        Ok(tables) => tables.iter().any(|table| {
+                            (table.family, table.kind) == (family, ServiceTableKind::Nftables)
+                        }),
+                        Err(_) => false,
+                    },
+                    Layout::Iptables(backend) => is_marked(backend, family)?,
+                    _ => true,
+                };
+                Ok(is_there.then_some(is_own))
+            });
+            match found {
+                Ok(Some(is_own)) => there.push((layout, family, is_own)),
+                Ok(None) => done.unmark(layout, family),
+                Err(error) => done.fail(layout, family, &error),
+            }
+        }
+    }
+    // If one runs, it has what is not ours; if there is nothing of that, it took over what was ours.
+    let took_over = runs.filter(|_| there.iter().all(|(_, _, is_own)| *is_own));
+    for (layout, family, is_own) in there {
+        let why = match (is_own, runs, took_over) {
+            (false, Some(process), _) => Some(format!("kube-proxy runs here (process {process})")),
+            (false, None, _) => Some("nothing says that this program made it".to_owned()),
+            (true, _, Some(process)) if layout != Layout::Flat => Some(format!(
+                "kube-proxy runs here (process {process}) and may have taken it over"
+            )),
+            _ => None,
+        };
+        if let Some(why) = why.filter(|_| !with_kube_proxys) {
+            done.left.push((layout, family, why));
+            continue;
+        }
+        match layout.clean_up(family) {
+            Ok(_) => {
+                done.removed.push((layout, family));
+                done.unmark(layout, family);
+            }
+            Err(error) => done.fail(layout, family, &error),
+        }
+    }
+    done
+}
+
+impl CleanUp {
+    /// Removes the mark of chains that are gone.
+    fn unmark(&mut self, layout: Layout, family: Family) {
+        if let Layout::Iptables(backend) = layout
+            && let Err(error) = remove_mark(backend, family)
+        {
+            self.fail(layout, family, &error);
+        }
+    }
+
+    fn fail(&mut self, layout: Layout, family: Family, error: &chainwright::Error) {
+        let error = with_sources(error);
+        self.failed
+            .push(format!("{}: {error}", name(layout, family)));
+    }
+}
+
+/// A layout of a family in words.
+pub(crate) fn name(layout: Layout, family: Family) -> String {
+    match layout {
+        Layout::Flat => format!("flat, {family}"),
+        Layout::Nftables => format!("nftables (table kube-proxy), {family}"),
+        Layout::Iptables(backend) => format!("iptables (chains KUBE-* in {backend}), {family}"),
+        other => format!("{other:?}, {family}"),
+    }
+}
+
+/// A kube-proxy that runs in this network namespace, if it can be seen: its process.
+pub(crate) fn running_kube_proxy() -> Option<u32> {
+    let own = std::fs::read_link("/proc/thread-self/ns/net").ok();
+    let processes = std::fs::read_dir("/proc").ok()?;
+    processes.flatten().find_map(|entry| {
+        let process: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let name = std::fs::read_to_string(entry.path().join("comm")).ok()?;
+        if name.trim_end() != "kube-proxy" {
+            return None;
+        }
+        let its = std::fs::read_link(entry.path().join("ns/net")).ok();
+        // Of whose it cannot be seen, it may be here.
+        (its.is_none() || its == own).then_some(process)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use chainwright::iptables::Iptables;
+    use chainwright::kube::detect::Marks;
+    use chainwright::kube::service::{ObjectName, Port, Protocol, Service};
+    use chainwright::netns::Sandbox;
+    use chainwright::nft::Scope;
+
+    use super::*;
+
+    const MODES: [Mode; 3] = [Mode::Flat, Mode::Nftables, Mode::Iptables];
+
+    fn services() -> Services {
+        let mut services = Services::new();
+        let ips = [[10, 96, 0, 1].into(), "fd00::1".parse().unwrap()];
+        let service = Service::new(ObjectName::new("default", "web"), ips);
+        services.set_service(service.with_port(Port::new("p", Protocol::Tcp, 80)));
+        services
+    }
+
+    fn serve(mode: Mode) -> Box<dyn Proxy> {
+        let (stale, _) = mpsc::channel();
+        let mut proxy = open(mode, stale)(Config::new("node1")).unwrap();
+        proxy.sync(&mut services()).unwrap();
+        proxy
+    }
+
+    /// The tables of nf_tables, and whether somebody owns one: by family and name.
+    fn tables() -> (Vec<String>, bool) {
+        let mut connection = Connection::open().unwrap();
+        let (mut tables, mut is_owned) = (Vec::new(), false);
+        let listed = connection.tables(Scope::all()).unwrap();
+        listed
+            .for_each(|table| {
+                tables.push(format!("{} {}", table.family(), table.name()));
+                is_owned |= table.owner().is_some();
+            })
+            .unwrap();
+        tables.sort();
+        (tables, is_owned)
+    }
+
+    /// A process that served in this mode and ended.
+    fn served(mode: Mode) {
+        drop(serve(mode));
+        while tables().1 {
+            std::thread::yield_now();
+        }
+    }
+
+    /// What a kube-proxy of this layout has: no more of it than its names.
+    fn kube_proxys(layout: Layout) {
+        match layout {
+            Layout::Nftables => {
+                let mut tx = Transaction::new();
+                for family in Family::ALL {
+                    let table = Table::new(family.into(), "kube-proxy");
+                    tx.add(&table.with_comment("rules for kube-proxy").unwrap())
+                        .unwrap();
+                }
+                Connection::open().unwrap().commit(&tx).unwrap();
+            }
+            Layout::Iptables(backend) => {
+                let text = "*nat\n:KUBE-SERVICES - [0:0]\n-A PREROUTING -j KUBE-SERVICES\nCOMMIT\n";
+                for family in Family::ALL {
+                    let mut iptables = Iptables::open(backend).unwrap();
+                    iptables.restore(family, text, &Default::default()).unwrap();
+                }
+            }
+            _ => unreachable!("kube-proxy has none"),
+        }
+    }
+
+    fn there() -> Vec<Layout> {
+        let is_there = |layout: &Layout| Family::ALL.map(|family| layout.is_there(family).unwrap());
+        let there = Layout::ALL.into_iter();
+        there
+            .filter(|layout| is_there(layout) == [true, true])
+            .collect()
+    }
+
+    #[track_caller]
+    fn assert_done(done: &CleanUp, removed: &[Layout], left: &[Layout]) {
+        let both = |layouts: &[Layout]| -> Vec<(Layout, Family)> {
+            let both = |layout: &Layout| Family::ALL.map(|family| (*layout, family));
+            layouts.iter().flat_map(both).collect()
+        };
+        assert_eq!(done.failed, [""; 0]);
+        assert_eq!(done.removed, both(removed));
+        let stays: Vec<_> = done
+            .left
+            .iter()
+            .map(|(layout, family, _)| (*layout, *family))
+            .collect();
+        assert_eq!(stays, both(left));
+    }
+
+    const NFT: Layout = Layout::Iptables(Backend::Nft);
+    const LEGACY: Layout = Layout::Iptables(Backend::Legacy);
+
+    #[test]
+    fn what_the_agent_made_is_removed() {
+        for (mode, layout) in MODES.into_iter().zip([Layout::Flat, Layout::Nftables, NFT]) {
+            let node = Sandbox::new().unwrap();
+            node.run(|| {
+                served(mode);
+                assert_eq!(there(), [layout]);
+                assert_done(&clean_up(false, None), &[layout], &[]);
+                assert_eq!(there(), []);
+                let left = tables().0;
+                assert!(
+                    left.iter()
+                        .all(|name| !name.contains("kube") && !name.contains("chainwright")),
+                    "{left:?}"
+                );
+                assert_done(&clean_up(false, None), &[], &[]);
+            })
+            .unwrap();
+        }
+    }
+
+    /// Also of kube-proxy's layouts together with one of the agent's own, and where one runs.
+    #[test]
+    fn what_a_kube_proxy_made_stays_unless_it_is_named() {
+        for theirs in [Layout::Nftables, NFT, LEGACY] {
+            for runs in [None, Some(1)] {
+                let node = Sandbox::new().unwrap();
+                node.run(|| {
+                    kube_proxys(theirs);
+                    assert_eq!(there(), [theirs]);
+                    assert_done(&clean_up(false, runs), &[], &[theirs]);
+                    // Beside one of the agent's own; its first sync would remove theirs.
+                    for (mode, layout) in
+                        MODES.into_iter().zip([Layout::Flat, Layout::Nftables, NFT])
+                    {
+                        if layout == theirs {
+                            continue;
+                        }
+                        served(mode);
+                        kube_proxys(theirs);
+                        assert_done(&clean_up(false, runs), &[layout], &[theirs]);
+                        assert_eq!(there(), [theirs]);
+                    }
+                    assert_done(&clean_up(true, runs), &[theirs], &[]);
+                    assert_eq!(there(), []);
+                })
+                .unwrap();
+            }
+        }
+    }
+
+    /// The marks are kept where the chains are, and go with them.
+    #[test]
+    fn marks_follow_the_chains() {
+        let node = Sandbox::new().unwrap();
+        node.run(|| {
+            let marks = || Family::ALL.map(|family| is_marked(Backend::Nft, family).unwrap());
+            let mut proxy = serve(Mode::Iptables);
+            assert_eq!(marks(), [true; 2]);
+            for family in Family::ALL {
+                remove_mark(Backend::Nft, family).unwrap();
+            }
+            proxy.sync(&mut services()).unwrap();
+            assert_eq!(marks(), [false; 2]);
+            proxy.distrust();
+            proxy.sync(&mut services()).unwrap();
+            assert_eq!(marks(), [true; 2]);
+            // Somebody flushes iptables' tables alone.
+            for family in Family::ALL {
+                NFT.clean_up(family).unwrap();
+            }
+            assert_done(&clean_up(false, None), &[], &[]);
+            assert_eq!(marks(), [false; 2]);
+            // Another mode follows.
+            served(Mode::Iptables);
+            served(Mode::Flat);
+            assert_eq!((there(), marks()), (vec![Layout::Flat], [false; 2]));
+        })
+        .unwrap();
+    }
+
+    /// It took over what the agent had made: nothing else of it is there.
+    #[test]
+    fn a_running_kube_proxys_own_stays() {
+        for (mode, layout) in [(Mode::Nftables, Layout::Nftables), (Mode::Iptables, NFT)] {
+            let node = Sandbox::new().unwrap();
+            node.run(|| {
+                served(mode);
+                assert_done(&clean_up(false, Some(1)), &[], &[layout]);
+                assert_eq!(there(), [layout]);
+                assert_done(&clean_up(false, None), &[layout], &[]);
+            })
+            .unwrap();
+        }
+        let node = Sandbox::new().unwrap();
+        node.run(|| {
+            served(Mode::Flat);
+            assert_done(&clean_up(false, Some(1)), &[Layout::Flat], &[]);
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn one_that_fails_does_not_keep_the_others() {
+        let node = Sandbox::new().unwrap();
+        node.run(|| {
+            served(Mode::Iptables);
+            // Somebody owns the first that is tried.
+            let mut owner = Connection::open().unwrap();
+            let mut tx = Transaction::new();
+            let mut table = Table::new(Family::Ipv4.into(), "kube-services");
+            table.flags = Some(nft::TableFlags::OWNER);
+            tx.add(&table).unwrap();
+            owner.commit(&tx).unwrap();
+            let done = clean_up(false, None);
+            assert_eq!(done.removed, Family::ALL.map(|family| (NFT, family)));
+            let [failed] = &done.failed[..] else {
+                panic!("{:?}", done.failed)
+            };
+            assert!(
+                failed.contains("flat, IPv4") && failed.contains("EPERM"),
+                "{failed}"
+            );
+        })
+        .unwrap();
+    }
+
+    #[test]
+    fn iptables_mode_uses_the_backend_that_is_found() {
+        let none = Look::Marks(Marks::default());
+        let hint = Look::Marks(Marks {
+            hint: true,
+            canary: false,
+        });
+        let canary = Look::Marks(Marks {
+            hint: false,
+            canary: true,
+        });
+        let failed = || Look::Failed("denied".to_owned());
+        for (nft, legacy, expected) in [
+            (
+                [none.clone(), none.clone()],
+                [none.clone(), none.clone()],
+                Backend::Nft,
+            ),
+            (
+                [hint.clone(), none.clone()],
+                [none.clone(), none.clone()],
+                Backend::Nft,
+            ),
+            (
+                [none.clone(), none.clone()],
+                [none.clone(), hint.clone()],
+                Backend::Legacy,
+            ),
+            (
+                [none.clone(), none.clone()],
+                [canary.clone(), canary],
+                Backend::Legacy,
+            ),
+            (
+                [none.clone(), none.clone()],
+                [Look::Absent, Look::Absent],
+                Backend::Nft,
+            ),
+            (
+                [Look::Absent, Look::Absent],
+                [none.clone(), none.clone()],
+                Backend::Legacy,
+            ),
+            (
+                [Look::Absent, Look::Absent],
+                [failed(), failed()],
+                Backend::Legacy,
+            ),
+            (
+                [Look::Absent, Look::Absent],
+                [Look::Absent, Look::Absent],
+                Backend::Nft,
+            ),
+            (
+                [hint.clone(), none.clone()],
+                [hint.clone(), none.clone()],
+                Backend::Nft,
+            ),
+            ([none.clone(), none.clone()], [failed(), none], Backend::Nft),
+            ([failed(), failed()], [hint.clone(), hint], Backend::Nft),
+        ] {
+            let detection = Detection { nft, legacy };
+            assert_eq!(backend(&detection), expected, "{detection:?}");
+        }
+        for (of, expected) in [(Backend::Nft, NFT), (Backend::Legacy, LEGACY)] {
+            let node = Sandbox::new().unwrap();
+            node.run(|| {
+                let text = "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n";
+                let mut iptables = Iptables::open(of).unwrap();
+                iptables
+                    .restore(Family::Ipv6, text, &Default::default())
+                    .unwrap();
+                served(Mode::Iptables);
+                assert_eq!(there(), [expected]);
+                assert_done(&clean_up(false, None), &[expected], &[]);
+                // The hint is a kubelet's.
+                assert_eq!(backend(&Detector::open().look()), of);
+            })
+            .unwrap();
+        }
+    }
+
+    /// What one family serves does not depend on the other: not even that other layouts are removed.
+    #[test]
+    fn a_family_that_fails_does_not_stop_the_other() {
+        for (broken, serves) in [(Family::Ipv4, Family::Ipv6), (Family::Ipv6, Family::Ipv4)] {
+            let node = Sandbox::new().unwrap();
+            node.run(|| {
+                kube_proxys(Layout::Nftables);
+                let mut owner = Connection::open().unwrap();
+                let mut tx = Transaction::new();
+                let mut table = Table::new(broken.into(), "kube-services");
+                table.flags = Some(nft::TableFlags::OWNER);
+                tx.add(&table).unwrap();
+                owner.commit(&tx).unwrap();
+                let (stale, _) = mpsc::channel();
+                let mut proxy = open(Mode::Flat, stale)(Config::new("node1")).unwrap();
+                let mut services = services();
+                for _ in 0..2 {
+                    let error = proxy.sync(&mut services).unwrap_err();
+                    let error = with_sources(&*error);
+                    assert!(
+                        error.starts_with(&format!("{broken}: "))
+                            && !error.contains(&format!("{serves}: ")),
+                        "{error}"
+                    );
+                    assert!(Layout::Flat.is_there(serves).unwrap());
+                    assert!(!Layout::Nftables.is_there(serves).unwrap());
+                    assert!(Layout::Nftables.is_there(broken).unwrap());
+                }
+                drop(owner);
+                while tables()
+                    .0
+                    .contains(&format!("{} kube-services", nft::Family::from(broken)))
+                {
+                    std::thread::yield_now();
+                }
+                proxy.sync(&mut services).unwrap();
+                assert_eq!(there(), [Layout::Flat]);
+            })
+            .unwrap();
+        }
     }
 }

@@ -27,12 +27,12 @@ use chainwright::netns::become_namespace_root;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
-use tracing::{Level, error, info};
+use tracing::{Level, error, info, warn};
 
 use crate::agent::{Agent, Change};
 use crate::http::Serves;
 use crate::metrics::Metrics;
-use crate::options::{Mode, Options, Settings};
+use crate::options::{Options, Settings};
 
 /// Before the tests start threads: afterwards an ordinary user's process can make no network namespaces.
 // SAFETY: on Linux std works before main; this uses files and memory, and starts no thread.
@@ -41,12 +41,16 @@ use crate::options::{Mode, Options, Settings};
 fn prepare_tests() {
     // Those that need it say why there is none.
     let _ = become_namespace_root();
+    // The lock of the legacy tables is one of the tests' own: the usual file is root's.
+    let lock = std::env::temp_dir().join(format!("chainwright-agent-{}.lock", std::process::id()));
+    // SAFETY: there is no other thread yet that could read the environment.
+    unsafe { std::env::set_var(chainwright::legacy::LOCK_VARIABLE, lock) };
 }
 
 fn main() -> ExitCode {
     let options = Options::parse();
     let level = match options.v {
-        0 if options.demo => Level::WARN,
+        0 if options.demo == Some(true) => Level::WARN,
         0 | 1 => Level::INFO,
         2 | 3 => Level::DEBUG,
         _ => Level::TRACE,
@@ -56,7 +60,7 @@ fn main() -> ExitCode {
         .with_writer(std::io::stderr)
         .with_ansi(false)
         .init();
-    if options.demo {
+    if options.demo == Some(true) {
         return ended(run_demo(&options));
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -95,8 +99,8 @@ fn run_demo(options: &Options) -> Result<(), String> {
 
 async fn run(options: &Options) -> Result<(), String> {
     let settings = Settings::new(options)?;
-    if options.cleanup {
-        return clean_up(&settings);
+    if options.cleanup == Some(true) {
+        return clean_up(options.cleanup_kube_proxy == Some(true));
     }
     let mode = settings.mode;
     info!(mode = mode.as_str(), node = settings.node, "starts");
@@ -106,10 +110,9 @@ async fn run(options: &Options) -> Result<(), String> {
         (settings.metrics, Serves::Metrics),
     ] {
         if let Some(address) = address {
-            let listener = http::bind(address).await?;
             let metrics = Arc::clone(&metrics);
             let answers = http::answers(serves, mode.as_str(), metrics);
-            tokio::spawn(http::serve(listener, answers));
+            tokio::spawn(http::serve_at(address, answers, http::BIND_AGAIN));
         }
     }
     let place = sysctl::Place::default();
@@ -119,7 +122,7 @@ async fn run(options: &Options) -> Result<(), String> {
     let (wrong, stale) = mpsc::channel();
     let no_thread = |error| format!("no thread: {error}");
     stale::start(stale, Arc::clone(&metrics)).map_err(no_thread)?;
-    let open = kernel::open(mode.layout(), wrong);
+    let open = kernel::open(mode, wrong);
     let of_node = settings.clone();
     let configure = Box::new(move |node: Option<&_>| {
         let mut config = of_node.config(node)?;
@@ -127,7 +130,10 @@ async fn run(options: &Options) -> Result<(), String> {
         Ok(config)
     });
     let mut agent = Agent::new(open, configure, settings.period, metrics)?;
-    tokio::spawn(node_ports::serve(agent.health_ports()));
+    if options.manifests.is_none() {
+        agent.wait_for_node(agent::NODE_WAIT);
+    }
+    tokio::spawn(node_ports::serve(agent.health_ports(), http::BIND_AGAIN));
     let (end, mut ended) = oneshot::channel();
     let thread = thread::spawn(move || {
         // Dropped when the agent stops, for whatever reason.
@@ -167,19 +173,17 @@ async fn run(options: &Options) -> Result<(), String> {
 }
 
 /// Removes what any mode put into the kernel.
-fn clean_up(settings: &Settings) -> Result<(), String> {
-    // Connections stay as they are.
-    let (wrong, _) = mpsc::channel();
-    for mode in Mode::ALL {
-        let said = |error| format!("{}: {}", mode.as_str(), describe(error));
-        let mut proxy =
-            kernel::open(mode.layout(), wrong.clone())(settings.config(None)?).map_err(said)?;
-        proxy.remove().map_err(said)?;
-        info!(mode = mode.as_str(), "removed");
+fn clean_up(with_kube_proxys: bool) -> Result<(), String> {
+    let done = kernel::clean_up(with_kube_proxys, kernel::running_kube_proxy());
+    for (layout, family) in done.removed {
+        info!("removed: {}", kernel::name(layout, family));
     }
-    Ok(())
-}
-
-fn describe(error: proxy::ProxyError) -> String {
-    agent::with_sources(&*error)
+    for (layout, family, why) in done.left {
+        let what = kernel::name(layout, family);
+        warn!("left: {what}: {why}; --cleanup --cleanup-kube-proxy removes it");
+    }
+    match done.failed.is_empty() {
+        true => Ok(()),
+        false => Err(format!("not removed: {}", done.failed.join("; "))),
+    }
 }

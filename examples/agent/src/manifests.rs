@@ -3,8 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::ffi::OsStr;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -18,6 +20,8 @@ use crate::objects::{self, Key, Object};
 const QUIET: Duration = Duration::from_millis(50);
 /// But it is read after this time at the latest.
 const LATEST: Duration = Duration::from_secs(1);
+/// So often is looked at what no event tells of: what links lead to, and whether another folder stands at the path.
+const LOOK: Duration = Duration::from_secs(5);
 
 /// What a folder's files say. A file counts whole: as long as one of its manifests cannot be read its objects stay
 /// as they were.
@@ -52,6 +56,13 @@ impl Folder {
             self.read(&path, tell);
         }
         Ok(())
+    }
+
+    /// The files that are links.
+    fn links(&self) -> Vec<PathBuf> {
+        let files = self.files.keys();
+        let links = files.filter(|path| path.symlink_metadata().is_ok_and(|m| m.is_symlink()));
+        links.cloned().collect()
     }
 
     /// Reads a file that may have changed, or may be gone.
@@ -133,20 +144,34 @@ fn is_manifest(path: &Path) -> bool {
 /// A watch that goes on until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Watch {
-    _watcher: RecommendedWatcher,
+    _watcher: Arc<Mutex<RecommendedWatcher>>,
 }
 
 /// Reads a folder, tells what it holds and, from then on, what changes.
 pub(crate) fn watch(path: PathBuf, to: Sender<Change>) -> notify::Result<Watch> {
+    watch_every(LOOK, path, to)
+}
+
+fn watch_every(look: Duration, path: PathBuf, to: Sender<Change>) -> notify::Result<Watch> {
+    // Events name files so. Each file is to have one name.
+    let path = std::path::absolute(path).map_err(notify::Error::io)?;
     let (events, watched) = mpsc::channel();
     let mut watcher = notify::recommended_watcher(move |event| {
         // Nobody listens any more: the agent stops.
         let _ = events.send(event);
     })?;
     // Before the folder is read, so that nothing is missed.
+    let watched_folder = identity(&path);
     watcher.watch(&path, RecursiveMode::NonRecursive)?;
-    let mut folder = Folder::new(path);
+    let watcher = Arc::new(Mutex::new(watcher));
+    let mut follower = Follower {
+        folder: Folder::new(path),
+        watched: watched_folder,
+        watcher: Arc::downgrade(&watcher),
+        look,
+    };
     let mut tell = move |change| drop(to.send(change));
+    let folder = &mut follower.folder;
     folder.read_all(&mut tell).map_err(notify::Error::io)?;
     info!(
         files = folder.files.len(),
@@ -154,36 +179,84 @@ pub(crate) fn watch(path: PathBuf, to: Sender<Change>) -> notify::Result<Watch> 
         "manifests read"
     );
     tell(Change::Complete);
-    thread::spawn(move || follow(&mut folder, &watched, &mut tell));
+    thread::spawn(move || follower.run(&watched, &mut tell));
     Ok(Watch { _watcher: watcher })
 }
 
-fn follow(
-    folder: &mut Folder,
-    watched: &Receiver<notify::Result<Event>>,
-    tell: &mut dyn FnMut(Change),
-) {
-    while let Ok(first) = watched.recv() {
-        let mut touched = Touched::default();
-        touched.add(first);
-        let latest = Instant::now() + LATEST;
+/// Device and inode of what stands at a path.
+fn identity(path: &Path) -> Option<(u64, u64)> {
+    let metadata = std::fs::metadata(path).ok()?;
+    Some((metadata.dev(), metadata.ino()))
+}
+
+/// Follows a folder on a thread of its own.
+struct Follower {
+    folder: Folder,
+    /// The folder that the watcher watches.
+    watched: Option<(u64, u64)>,
+    watcher: Weak<Mutex<RecommendedWatcher>>,
+    look: Duration,
+}
+
+impl Follower {
+    fn run(&mut self, watched: &Receiver<notify::Result<Event>>, tell: &mut dyn FnMut(Change)) {
         loop {
-            let left = latest.saturating_duration_since(Instant::now());
-            match watched.recv_timeout(QUIET.min(left)) {
-                Ok(event) => touched.add(event),
-                Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+            let mut touched = Touched::default();
+            match watched.recv_timeout(self.look) {
+                Ok(first) => touched.add(first, &self.folder.path),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => return,
+            }
+            let latest = Instant::now() + LATEST;
+            while touched.any() {
+                let left = latest.saturating_duration_since(Instant::now());
+                match watched.recv_timeout(QUIET.min(left)) {
+                    Ok(event) => touched.add(event, &self.folder.path),
+                    Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => break,
+                }
+            }
+            if touched.folder_is_gone {
+                self.watched = None;
+            }
+            touched.all |= self.watch_again();
+            if touched.all {
+                if let Err(error) = self.folder.read_all(tell) {
+                    let path = self.folder.path.display();
+                    warn!(%path, %error, "folder not read: all objects stay as they are");
+                }
+                continue;
+            }
+            // No event tells that what a link leads to has changed.
+            touched.paths.extend(self.folder.links());
+            for path in touched.paths {
+                self.folder.read(&path, tell);
             }
         }
-        if touched.all {
-            if let Err(error) = folder.read_all(tell) {
-                let path = folder.path.display();
-                warn!(%path, %error, "folder not read: all objects stay as they are");
+    }
+
+    /// Watches the folder that stands at the path now, if it is another than the one that is watched. Says whether it is.
+    fn watch_again(&mut self) -> bool {
+        let now = identity(&self.folder.path);
+        let Some(watcher) = self.watcher.upgrade() else {
+            return false;
+        };
+        if now.is_none() || now == self.watched {
+            return false;
+        }
+        let path = &self.folder.path;
+        let mut watcher = watcher.lock().unwrap_or_else(PoisonError::into_inner);
+        // The one before may be gone.
+        let _ = watcher.unwatch(path);
+        match watcher.watch(path, RecursiveMode::NonRecursive) {
+            Ok(()) => {
+                info!(path = %path.display(), "another folder stands there now");
+                self.watched = now;
             }
-            continue;
+            Err(error) => {
+                warn!(path = %path.display(), %error, "folder not watched: it is tried again")
+            }
         }
-        for path in touched.paths {
-            folder.read(&path, tell);
-        }
+        true
     }
 }
 
@@ -192,10 +265,15 @@ fn follow(
 struct Touched {
     paths: BTreeSet<PathBuf>,
     all: bool,
+    folder_is_gone: bool,
 }
 
 impl Touched {
-    fn add(&mut self, event: notify::Result<Event>) {
+    fn any(&self) -> bool {
+        self.all || !self.paths.is_empty()
+    }
+
+    fn add(&mut self, event: notify::Result<Event>, folder: &Path) {
         let event = match event {
             Ok(event) => event,
             Err(error) => {
@@ -210,9 +288,11 @@ impl Touched {
         }
         self.all |= event.need_rescan();
         for path in event.paths {
+            self.folder_is_gone |= event.kind.is_remove() && path == folder;
             // A mounted ConfigMap changes by this link alone, which its files lead through.
             self.all |= path.file_name() == Some(OsStr::new("..data"));
-            if is_manifest(&path) {
+            // The folder itself may be named as a manifest is.
+            if path.parent() == Some(folder) && is_manifest(&path) {
                 self.paths.insert(path);
             }
         }
@@ -243,6 +323,16 @@ mod tests {
         });
         changes.sort();
         changes
+    }
+
+    /// The next change: a name, and whether it is there.
+    fn next(from: &Receiver<Change>) -> (String, bool) {
+        let change = from.recv_timeout(Duration::from_secs(20)).unwrap();
+        match change {
+            Change::Object((_, name), object) => (name.name.to_string(), object.is_some()),
+            Change::Complete => ("complete".to_owned(), true),
+            Change::Stop => ("stop".to_owned(), true),
+        }
     }
 
     #[test]
@@ -289,14 +379,7 @@ mod tests {
         std::fs::write(dir.path().join("a.yaml"), service("one", "10.96.0.1")).unwrap();
         let (to, from) = mpsc::channel();
         let watch = watch(dir.path().to_owned(), to).unwrap();
-        let next = || {
-            let change = from.recv_timeout(Duration::from_secs(20)).unwrap();
-            match change {
-                Change::Object((_, name), object) => (name.name.to_string(), object.is_some()),
-                Change::Complete => ("complete".to_owned(), true),
-                Change::Stop => ("stop".to_owned(), true),
-            }
-        };
+        let next = || next(&from);
         assert_eq!(next(), ("one".to_owned(), true));
         assert_eq!(next(), ("complete".to_owned(), true));
         let beside = dir.path().join(".b.yaml.tmp");
@@ -305,6 +388,86 @@ mod tests {
         assert_eq!(next(), ("two".to_owned(), true));
         std::fs::remove_file(dir.path().join("a.yaml")).unwrap();
         assert_eq!(next(), ("one".to_owned(), false));
+        drop(watch);
+    }
+
+    /// Folders by names of all kinds, each followed until what a file had is gone.
+    #[test]
+    fn a_file_has_one_name_whatever_the_folder_is_called() {
+        let dir = tempfile::tempdir_in(".").unwrap();
+        let absolute = dir.path().canonicalize().unwrap();
+        let name = dir.path().file_name().unwrap().to_str().unwrap();
+        std::fs::create_dir(absolute.join("real.yaml")).unwrap();
+        std::os::unix::fs::symlink("real.yaml", absolute.join("link")).unwrap();
+        for way in [
+            format!("{name}/real.yaml"),
+            format!("./{name}/real.yaml/"),
+            format!("{name}/link"),
+            format!("{name}/link/."),
+            format!("{name}/../{name}/./link//"),
+            format!("{}/real.yaml/", absolute.display()),
+            format!("{}/link", absolute.display()),
+        ] {
+            let file = absolute.join("real.yaml/a.yaml");
+            std::fs::write(&file, service("one", "10.96.0.1")).unwrap();
+            let (to, from) = mpsc::channel();
+            let watch = watch(PathBuf::from(&way), to).unwrap();
+            assert_eq!(next(&from), ("one".to_owned(), true), "{way}");
+            assert_eq!(next(&from), ("complete".to_owned(), true), "{way}");
+            let beside = absolute.join(".new");
+            std::fs::write(&beside, service("two", "10.96.0.2")).unwrap();
+            std::fs::rename(&beside, &file).unwrap();
+            let mut both = [next(&from), next(&from)];
+            both.sort();
+            assert_eq!(
+                both,
+                [("one".to_owned(), false), ("two".to_owned(), true)],
+                "{way}"
+            );
+            std::fs::remove_file(&file).unwrap();
+            assert_eq!(next(&from), ("two".to_owned(), false), "{way}");
+            drop(watch);
+        }
+    }
+
+    #[test]
+    fn what_links_lead_to_is_followed() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        for version in ["v1", "v2"] {
+            std::fs::create_dir(at(version)).unwrap();
+        }
+        // One file leads to another, one out of the folder.
+        std::fs::write(at("v1/z.yaml"), service("one", "10.96.0.1")).unwrap();
+        std::os::unix::fs::symlink("z.yaml", at("v1/a.yaml")).unwrap();
+        std::fs::write(at("outside"), service("two", "10.96.0.2")).unwrap();
+        std::os::unix::fs::symlink("../outside", at("v1/b.yaml")).unwrap();
+        std::fs::write(at("v2/c.yaml"), service("three", "10.96.0.3")).unwrap();
+        std::os::unix::fs::symlink("v1", at("now")).unwrap();
+        let (to, from) = mpsc::channel();
+        let watch = watch_every(Duration::from_millis(50), at("now"), to).unwrap();
+        let mut both = [next(&from), next(&from)];
+        both.sort();
+        assert_eq!(both, [("one".to_owned(), true), ("two".to_owned(), true)]);
+        assert_eq!(next(&from), ("complete".to_owned(), true));
+        std::fs::write(at(".new"), service("four", "10.96.0.4")).unwrap();
+        std::fs::rename(at(".new"), at("outside")).unwrap();
+        let mut both = [next(&from), next(&from)];
+        both.sort();
+        assert_eq!(both, [("four".to_owned(), true), ("two".to_owned(), false)]);
+        std::fs::remove_file(at("v1/z.yaml")).unwrap();
+        assert_eq!(next(&from), ("one".to_owned(), false));
+        // And the folder itself.
+        std::os::unix::fs::symlink("v2", at("new")).unwrap();
+        std::fs::rename(at("new"), at("now")).unwrap();
+        let mut both = [next(&from), next(&from)];
+        both.sort();
+        assert_eq!(
+            both,
+            [("four".to_owned(), false), ("three".to_owned(), true)]
+        );
+        std::fs::remove_file(at("v2/c.yaml")).unwrap();
+        assert_eq!(next(&from), ("three".to_owned(), false));
         drop(watch);
     }
 }

@@ -63,8 +63,29 @@ fn duration() -> Histogram {
 
 #[derive(Debug, Default)]
 struct Health {
+    /// Whether all objects have been listed once: before, no change waits for a sync.
+    is_listed: bool,
     last_sync: Option<SystemTime>,
     waiting_since: Option<Instant>,
+    is_going: bool,
+}
+
+/// How the agent is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Wellness {
+    /// When a sync last succeeded.
+    pub(crate) last_sync: Option<SystemTime>,
+    /// Whether no change waits for too long. So it is while it starts, too.
+    pub(crate) is_live: bool,
+    /// Whether load balancers may send to the node: it is neither being deleted nor about to be.
+    pub(crate) is_eligible: bool,
+}
+
+impl Wellness {
+    /// Whether the node serves: services were brought to the kernel, and are up to date.
+    pub(crate) const fn is_well(self) -> bool {
+        self.is_live && self.last_sync.is_some()
+    }
 }
 
 impl fmt::Debug for Metrics {
@@ -235,7 +256,22 @@ impl Metrics {
             Kind::Node => {}
         }
         self.last_queued.set(seconds(SystemTime::now()));
-        self.health().waiting_since.get_or_insert_with(Instant::now);
+        let mut health = self.health();
+        if health.is_listed {
+            health.waiting_since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// All objects have been listed once: from here on a sync is due.
+    pub(crate) fn listed(&self) {
+        let mut health = self.health();
+        health.is_listed = true;
+        health.waiting_since.get_or_insert_with(Instant::now);
+    }
+
+    /// Whether load balancers may send to the node.
+    pub(crate) fn node_is_eligible(&self, yes: bool) {
+        self.health().is_going = !yes;
     }
 
     /// A sync succeeded; these are the times at which its changes came to be needed.
@@ -268,10 +304,9 @@ impl Metrics {
         self.services_pending.set(0);
         self.endpoints_pending.set(0);
         self.last_sync.set(seconds(now));
-        *self.health() = Health {
-            last_sync: Some(now),
-            waiting_since: None,
-        };
+        let mut health = self.health();
+        health.last_sync = Some(now);
+        health.waiting_since = None;
     }
 
     /// A sync failed.
@@ -298,13 +333,26 @@ impl Metrics {
         self.forgetting_failures.inc();
     }
 
-    /// When a sync last succeeded, and whether no change waits for too long.
-    pub(crate) fn is_well(&self) -> (Option<SystemTime>, bool) {
+    /// How the agent is.
+    pub(crate) fn wellness(&self) -> Wellness {
         let health = self.health();
         let waits = health
             .waiting_since
             .is_some_and(|since| since.elapsed() > TOO_LONG);
-        (health.last_sync, health.last_sync.is_some() && !waits)
+        Wellness {
+            last_sync: health.last_sync,
+            is_live: !waits,
+            is_eligible: !health.is_going,
+        }
+    }
+
+    /// What waits does so for so long.
+    #[cfg(test)]
+    pub(crate) fn wait_since(&self, time: Duration) {
+        let mut health = self.health();
+        if health.waiting_since.is_some() {
+            health.waiting_since = Instant::now().checked_sub(time);
+        }
     }
 
     /// As text in OpenMetrics' format.

@@ -1,14 +1,17 @@
 //! Health check node ports: at each the node says to a load balancer how many endpoints of a service it has.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::io;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use chainwright::kube::service::{ObjectName, Services};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
 use hyper::{Response, StatusCode};
+use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::{AbortHandle, JoinSet};
 use tracing::{info, warn};
@@ -40,11 +43,14 @@ pub(crate) fn ports<'n>(
     ports
 }
 
-/// Listens at the ports that there are, until it is dropped.
-pub(crate) async fn serve(mut ports: watch::Receiver<Ports>) {
+/// Listens at the ports that there are, until it is dropped. One that is still taken is tried again after `again`.
+pub(crate) async fn serve(mut ports: watch::Receiver<Ports>, again: Duration) {
     let mut servers = JoinSet::new();
     let mut listening: HashMap<u16, AbortHandle> = HashMap::new();
+    // Those that cannot be listened at, which is said once.
+    let mut refused: BTreeSet<u16> = BTreeSet::new();
     loop {
+        while servers.try_join_next().is_some() {}
         let wanted: Vec<u16> = ports.borrow_and_update().keys().copied().collect();
         listening.retain(|port, server| {
             let stays = wanted.contains(port);
@@ -53,30 +59,45 @@ pub(crate) async fn serve(mut ports: watch::Receiver<Ports>) {
             }
             stays
         });
+        refused.retain(|port| wanted.contains(port));
         for port in wanted {
             if listening.contains_key(&port) {
                 continue;
             }
-            // Both families, where there are both.
-            let bound = match http::bind((Ipv6Addr::UNSPECIFIED, port).into()).await {
-                Ok(listener) => Ok(listener),
-                Err(_) => http::bind((Ipv4Addr::UNSPECIFIED, port).into()).await,
-            };
-            match bound {
+            match bind(port).await {
                 Ok(listener) => {
                     info!(port, "health check port opened");
+                    refused.remove(&port);
                     let ports = ports.clone();
                     let answer = move |_: &_, _: &str| answer(&ports.borrow(), port);
                     let server = servers.spawn(http::serve(listener, Arc::new(answer)));
                     listening.insert(port, server);
                 }
-                // Tried again with the next change.
-                Err(error) => warn!(%error, "health check port not opened"),
+                Err(error) => {
+                    if refused.insert(port) {
+                        warn!(port, %error, again_in = ?again, "health check port not opened: it is tried again");
+                    }
+                }
             }
         }
-        if ports.changed().await.is_err() {
+        let changed = match refused.is_empty() {
+            true => Ok(ports.changed().await),
+            false => tokio::time::timeout(again, ports.changed()).await,
+        };
+        if matches!(changed, Ok(Err(_))) {
             return;
         }
+    }
+}
+
+/// In both families, where there are both.
+async fn bind(port: u16) -> io::Result<TcpListener> {
+    match TcpListener::bind((Ipv6Addr::UNSPECIFIED, port)).await {
+        // In the one that is free, clients of the other would come to somebody else.
+        Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+            TcpListener::bind((Ipv4Addr::UNSPECIFIED, port)).await
+        }
+        bound => bound,
     }
 }
 
@@ -102,13 +123,11 @@ fn answer(ports: &Ports, port: u16) -> Response<Full<Bytes>> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
-    use std::time::Duration;
 
     use chainwright::kube::service::{Endpoint, EndpointSlice, Service};
-    use tokio::net::TcpListener;
     use tokio::time::{sleep, timeout};
 
     use super::*;
@@ -140,10 +159,11 @@ mod tests {
         services
     }
 
-    async fn get(port: u16) -> Option<String> {
+    /// What `/healthz` answers at 127.0.0.1.
+    pub(crate) async fn get(port: u16) -> Option<String> {
         let asked = tokio::task::spawn_blocking(move || {
             let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
-            stream.write_all(b"GET / HTTP/1.0\r\n\r\n").ok()?;
+            stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n").ok()?;
             let mut text = String::new();
             stream.read_to_string(&mut text).ok()?;
             Some(text)
@@ -171,7 +191,7 @@ mod tests {
             let port = free.local_addr().unwrap().port();
             drop(free);
             let (tell, told) = watch::channel(Ports::new());
-            tokio::spawn(serve(told));
+            tokio::spawn(serve(told, Duration::from_secs(3600)));
             let say = |here| {
                 let services = services(port, here);
                 tell.send_replace(ports(services.names(), &services, "here"));
@@ -189,6 +209,33 @@ mod tests {
             until(port, |text| text.is_some_and(|text| text.starts_with("HTTP/1.0 503"))).await;
             tell.send_replace(Ports::new());
             until(port, |text| text.is_none()).await;
+        });
+    }
+
+    /// In each family, while the other is free.
+    #[test]
+    fn a_port_that_is_taken_is_tried_again() {
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        runtime.block_on(async {
+            for address in ["127.0.0.1:0", "[::1]:0", "0.0.0.0:0", "[::]:0"] {
+                let taken = TcpListener::bind(address).await.unwrap();
+                let port = taken.local_addr().unwrap().port();
+                let services = services(port, 1);
+                let (tell, told) = watch::channel(ports(services.names(), &services, "here"));
+                tokio::spawn(serve(told, Duration::from_millis(10)));
+                // It has been tried.
+                sleep(Duration::from_millis(50)).await;
+                drop(taken);
+                until(port, |text| {
+                    text.is_some_and(|text| text.starts_with("HTTP/1.0 200"))
+                })
+                .await;
+                tell.send_replace(Ports::new());
+                until(port, |text| text.is_none()).await;
+            }
         });
     }
 }

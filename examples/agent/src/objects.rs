@@ -12,6 +12,9 @@ use serde_json::Value;
 /// On a slice: when the pod or service changed that it was written for.
 const TRIGGERED: &str = "endpoints.kubernetes.io/last-change-trigger-time";
 
+/// The taint of a node that the cluster's autoscaler is about to delete.
+const TO_BE_DELETED: &str = "ToBeDeletedByClusterAutoscaler";
+
 /// What an object is now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Object {
@@ -20,7 +23,17 @@ pub(crate) enum Object {
     /// A slice; `None` if a proxy has nothing to do with it. And when it came to be needed.
     Slice(Option<EndpointSlice>, Option<SystemTime>),
     /// A node.
-    Node(Node),
+    Node(NodeObject),
+}
+
+/// A node, and what the agent alone wants to know of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct NodeObject {
+    pub(crate) node: Node,
+    /// Another one if the node was registered anew; none in a manifest.
+    pub(crate) uid: Option<String>,
+    /// Whether load balancers may send to it: it is neither being deleted nor about to be.
+    pub(crate) is_eligible: bool,
 }
 
 /// Which object.
@@ -61,7 +74,14 @@ pub(crate) fn slice(slice: &discovery::EndpointSlice) -> Result<Object, InvalidO
 }
 
 pub(crate) fn node(node: &core::Node) -> Result<Object, InvalidObject> {
-    Ok(Object::Node(Node::from_api(node)?))
+    let taints = node.spec.as_ref().and_then(|spec| spec.taints.as_ref());
+    let is_to_be_deleted =
+        taints.is_some_and(|taints| taints.iter().any(|t| t.key == TO_BE_DELETED));
+    Ok(Object::Node(NodeObject {
+        uid: node.metadata.uid.clone(),
+        is_eligible: node.metadata.deletion_timestamp.is_none() && !is_to_be_deleted,
+        node: Node::from_api(node)?,
+    }))
 }
 
 /// The name that an object has, also if a proxy has nothing to do with it.
@@ -187,6 +207,44 @@ spec: { clusterIP: 10.96.0.1, ports: [{ port: 80 }] }
         let kinds: Vec<_> = objects.iter().map(|((kind, _), _)| *kind).collect();
         assert_eq!(kinds, [Kind::Service, Kind::Node, Kind::Slice]);
         assert!(matches!(&objects[2].1, Object::Slice(Some(_), Some(_))));
+    }
+
+    #[test]
+    fn a_node_that_is_about_to_go_is_not_eligible() {
+        for (rest, is_eligible) in [
+            ("", true),
+            ("spec: { taints: [] }", true),
+            (
+                "spec: { taints: [{ key: node.kubernetes.io/unschedulable, effect: NoSchedule }] }",
+                true,
+            ),
+            ("spec: { unschedulable: true }", true),
+            (
+                "spec: { taints: [{ key: ToBeDeletedByClusterAutoscaler, effect: NoSchedule, value: '1' }] }",
+                false,
+            ),
+            (
+                "spec: { taints: [{ key: a, effect: NoExecute }, { key: ToBeDeletedByClusterAutoscaler, effect: NoExecute }] }",
+                false,
+            ),
+            (
+                "spec: { taints: [{ key: DeletionCandidateOfClusterAutoscaler, effect: PreferNoSchedule }] }",
+                true,
+            ),
+        ] {
+            let text = format!("apiVersion: v1\nkind: Node\nmetadata: {{ name: a }}\n{rest}\n");
+            let objects = read(&text).unwrap();
+            let [(_, Object::Node(node))] = &objects[..] else {
+                panic!("{text}")
+            };
+            assert_eq!(node.is_eligible, is_eligible, "{text}");
+        }
+        let deleted = "apiVersion: v1\nkind: Node\nmetadata: { name: a, uid: u, deletionTimestamp: '2026-01-01T00:00:00Z' }\n";
+        let objects = read(deleted).unwrap();
+        let [(_, Object::Node(node))] = &objects[..] else {
+            panic!()
+        };
+        assert_eq!((node.is_eligible, node.uid.as_deref()), (false, Some("u")));
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! Options and configuration, as kube-proxy has them.
 
 use std::collections::BTreeMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use chainwright::iptables::Backend;
-use chainwright::kube::service::{Config, Layout, LocalDetector, Node, NodePortAddresses};
+use chainwright::kube::service::{Config, LocalDetector, Node, NodePortAddresses};
 use clap::{Parser, ValueEnum};
 use ipnet::IpNet;
 use serde::Deserialize;
@@ -26,8 +25,8 @@ pub(crate) struct Options {
     pub(crate) manifests: Option<PathBuf>,
     /// Shows it at work, with packets: a client, a node and pods in private network namespaces, without root, on the
     /// folder of manifests if there is one, else on one of its own.
-    #[arg(long, conflicts_with_all = ["kubeconfig", "cleanup"])]
-    pub(crate) demo: bool,
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) demo: Option<bool>,
     /// Configuration file (KubeProxyConfiguration).
     #[arg(long, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
@@ -54,13 +53,13 @@ pub(crate) struct Options {
     #[arg(long, value_name = "CIDR", value_delimiter = ',')]
     pub(crate) nodeport_addresses: Vec<String>,
     /// Masquerades all traffic to cluster IPs.
-    #[arg(long)]
-    pub(crate) masquerade_all: bool,
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) masquerade_all: Option<bool>,
     /// Which bit of the mark says that a packet is to be masqueraded.
     #[arg(long, value_name = "BIT", value_parser = clap::value_parser!(u8).range(0..32))]
     pub(crate) iptables_masquerade_bit: Option<u8>,
     /// Whether node ports are at 127.0.0.1, too (iptables).
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
     pub(crate) iptables_localhost_nodeports: Option<bool>,
     /// After what time everything in the kernel is looked at, in case that somebody else changed it.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
@@ -78,23 +77,29 @@ pub(crate) struct Options {
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) conntrack_tcp_timeout_close_wait: Option<Duration>,
     /// Has the kernel take TCP packets outside their connection's window.
-    #[arg(long)]
-    pub(crate) conntrack_tcp_be_liberal: bool,
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) conntrack_tcp_be_liberal: Option<bool>,
     /// After what time without a packet a UDP connection without answers is forgotten; 0 leaves it alone.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) conntrack_udp_timeout: Option<Duration>,
     /// The same of one with answers.
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) conntrack_udp_timeout_stream: Option<Duration>,
+    /// The address whose family says where /healthz, /livez and /metrics are by default: `::` on a node of IPv6.
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) bind_address: Option<IpAddr>,
     /// Where /healthz and /livez are; nowhere if empty.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) healthz_bind_address: Option<String>,
     /// Where /metrics is; nowhere if empty.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) metrics_bind_address: Option<String>,
-    /// Removes everything that any mode put into the kernel, and ends.
-    #[arg(long)]
-    pub(crate) cleanup: bool,
+    /// Removes everything that any mode put into the kernel, and ends. What may be a kube-proxy's stays, and is named.
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) cleanup: Option<bool>,
+    /// With --cleanup: removes also what may be a kube-proxy's.
+    #[arg(long, value_name = "BOOL", value_parser = boolean, num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    pub(crate) cleanup_kube_proxy: Option<bool>,
     /// How much is logged: 2 says what changed, 4 everything.
     #[arg(short, long, value_name = "LEVEL", default_value_t = 0)]
     pub(crate) v: u8,
@@ -112,16 +117,6 @@ pub(crate) enum Mode {
 }
 
 impl Mode {
-    pub(crate) const ALL: [Self; 3] = [Self::Flat, Self::Nftables, Self::Iptables];
-
-    pub(crate) const fn layout(self) -> Layout {
-        match self {
-            Self::Flat => Layout::Flat,
-            Self::Nftables => Layout::Nftables,
-            Self::Iptables => Layout::Iptables(Backend::Nft),
-        }
-    }
-
     pub(crate) const fn as_str(self) -> &'static str {
         match self {
             Self::Flat => "flat",
@@ -158,6 +153,7 @@ struct File {
     cluster_cidr: String,
     hostname_override: String,
     node_port_addresses: Option<Vec<String>>,
+    bind_address: String,
     healthz_bind_address: Option<String>,
     metrics_bind_address: Option<String>,
     detect_local_mode: String,
@@ -242,6 +238,13 @@ enum NodePorts {
 impl Settings {
     /// From the options and the file that they name.
     pub(crate) fn new(options: &Options) -> Result<Self, String> {
+        let is = |option: Option<bool>| option.unwrap_or(false);
+        if is(options.demo) && (is(options.cleanup) || options.kubeconfig.is_some()) {
+            return Err("--demo goes neither with --cleanup nor with --kubeconfig".to_owned());
+        }
+        if is(options.cleanup_kube_proxy) && !is(options.cleanup) {
+            return Err("--cleanup-kube-proxy goes with --cleanup".to_owned());
+        }
         let file = match &options.config {
             Some(path) => File::read(path)?,
             None => File::default(),
@@ -265,9 +268,31 @@ impl Settings {
             .sync_period
             .or(period)
             .filter(|period| !period.is_zero());
-        let address = |option: &Option<String>, file: &Option<String>, default, port| {
-            let text = option.as_deref().or(file.as_deref());
-            bind_address(text.unwrap_or(default), port)
+        let is_v6 = match (options.bind_address, &*file.bind_address) {
+            (Some(address), _) => address.is_ipv6(),
+            (None, "") => false,
+            (None, text) => text
+                .parse::<IpAddr>()
+                .map_err(|_| format!("bindAddress: {text:?} is no address"))?
+                .is_ipv6(),
+        };
+        let unspecified = match is_v6 {
+            true => IpAddr::from(Ipv6Addr::UNSPECIFIED),
+            false => Ipv4Addr::UNSPECIFIED.into(),
+        };
+        let loopback = match is_v6 {
+            true => IpAddr::from(Ipv6Addr::LOCALHOST),
+            false => Ipv4Addr::LOCALHOST.into(),
+        };
+        let address = |option: &Option<String>, file: &Option<String>, default: SocketAddr| {
+            match (option.as_deref(), file.as_deref()) {
+                (Some(""), _) => Ok(None),
+                // kubeadm writes empty ones, which mean the defaults.
+                (None, None | Some("")) => Ok(Some(default)),
+                (Some(text), _) | (None, Some(text)) => {
+                    bind_address(text, unspecified, default.port()).map(Some)
+                }
+            }
         };
         let kubeconfig = options.kubeconfig.clone();
         let of_file = &file.client_connection.kubeconfig;
@@ -285,14 +310,12 @@ impl Settings {
             health: address(
                 &options.healthz_bind_address,
                 &file.healthz_bind_address,
-                "0.0.0.0:10256",
-                10256,
+                (unspecified, 10256).into(),
             )?,
             metrics: address(
                 &options.metrics_bind_address,
                 &file.metrics_bind_address,
-                "127.0.0.1:10249",
-                10249,
+                (loopback, 10249).into(),
             )?,
             period: period.unwrap_or(Duration::from_secs(3600)),
             conntrack: conntrack(options, &file.conntrack)?,
@@ -300,7 +323,7 @@ impl Settings {
             service_networks: options.service_cidrs.clone(),
             node_ports: node_ports(options, &file, mode)?,
             masquerade_mark: mark.ok_or("masqueradeBit: it is above 31")?,
-            masquerade_all: options.masquerade_all || tables.masquerade_all,
+            masquerade_all: options.masquerade_all.unwrap_or(tables.masquerade_all),
             localhost_node_ports: options
                 .iptables_localhost_nodeports
                 .or(file.iptables.localhost_node_ports)
@@ -396,7 +419,9 @@ fn conntrack(options: &Options, file: &ConntrackFile) -> Result<Conntrack, Strin
             &file.udp_stream_timeout,
             default.udp_stream,
         )?,
-        tcp_be_liberal: options.conntrack_tcp_be_liberal || file.tcp_be_liberal,
+        tcp_be_liberal: options
+            .conntrack_tcp_be_liberal
+            .unwrap_or(file.tcp_be_liberal),
     })
 }
 
@@ -488,16 +513,28 @@ fn primary(addresses: &[IpAddr]) -> Vec<IpAddr> {
         .collect()
 }
 
-/// An address with a port, or one without, or none at all.
-fn bind_address(text: &str, port: u16) -> Result<Option<SocketAddr>, String> {
-    if text.is_empty() {
-        return Ok(None);
+/// An address with a port, or one without; or a port alone, at every address.
+fn bind_address(text: &str, unspecified: IpAddr, port: u16) -> Result<SocketAddr, String> {
+    let bare = text
+        .strip_prefix('[')
+        .and_then(|text| text.strip_suffix(']'));
+    let of_port = text.strip_prefix(':').and_then(|port| port.parse().ok());
+    let whole = text.parse::<SocketAddr>().ok();
+    let address = bare.unwrap_or(text).parse::<IpAddr>().ok();
+    let address = address.map(|address| SocketAddr::new(address, port));
+    whole
+        .or(address)
+        .or(of_port.map(|port| SocketAddr::new(unspecified, port)))
+        .ok_or_else(|| format!("{text:?} is no address to listen at"))
+}
+
+/// The words of Go's flags.
+fn boolean(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(true),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(false),
+        _ => Err("true or false".to_owned()),
     }
-    let whole = text.parse::<SocketAddr>();
-    let address = whole.or_else(|_| text.parse::<IpAddr>().map(|ip| SocketAddr::new(ip, port)));
-    address
-        .map(Some)
-        .map_err(|_| format!("{text:?} is no address to listen at"))
 }
 
 /// Go's: `1h`, `30s`, `1m30s`, `0`.
@@ -577,6 +614,7 @@ mod tests {
     fn a_file_says_the_same_as_options_and_options_go_before() {
         let text = "mode: nftables\nclusterCIDR: 10.244.0.0/16,fd00:1::/56\n\
             nodePortAddresses: [127.0.0.0/8]\nhealthzBindAddress: ''\nmetricsBindAddress: '::1'\n\
+            bindAddress: 0.0.0.0\n\
             nftables: { masqueradeBit: 3, masqueradeAll: true, syncPeriod: 1m30s }\n\
             iptables: { masqueradeBit: 5 }\nclientConnection: { kubeconfig: /k }\n\
             conntrack: { min: 1, maxPerCore: 0, tcpEstablishedTimeout: 2h0m0s, tcpCloseWaitTimeout: 0s, \
@@ -586,7 +624,7 @@ mod tests {
             "--proxy-mode=nftables",
             "--cluster-cidr=10.244.0.0/16,fd00:1::/56",
             "--nodeport-addresses=127.0.0.0/8",
-            "--healthz-bind-address=",
+            "--healthz-bind-address=0.0.0.0",
             "--metrics-bind-address=[::1]:10249",
             "--iptables-masquerade-bit=3",
             "--masquerade-all",
@@ -622,6 +660,168 @@ mod tests {
             (Mode::Iptables, 1 << 7)
         );
         assert!(other.localhost_node_ports);
+    }
+
+    /// What kubeadm writes, and others; the addresses of health and metrics.
+    #[test]
+    fn empty_addresses_of_a_file_are_the_defaults() {
+        let kubeadms = "healthzBindAddress: ''\nmetricsBindAddress: ''\n";
+        for (file, arguments, health, metrics) in [
+            ("", &[][..], "0.0.0.0:10256", "127.0.0.1:10249"),
+            (kubeadms, &[], "0.0.0.0:10256", "127.0.0.1:10249"),
+            (
+                "healthzBindAddress: null\n",
+                &[],
+                "0.0.0.0:10256",
+                "127.0.0.1:10249",
+            ),
+            ("bindAddress: ''\n", &[], "0.0.0.0:10256", "127.0.0.1:10249"),
+            ("bindAddress: '::'\n", &[], "[::]:10256", "[::1]:10249"),
+            (
+                "bindAddress: 192.0.2.1\n",
+                &[],
+                "0.0.0.0:10256",
+                "127.0.0.1:10249",
+            ),
+            (
+                "bindAddress: 'fd00::1'\nhealthzBindAddress: ''\n",
+                &[],
+                "[::]:10256",
+                "[::1]:10249",
+            ),
+            (
+                "bindAddress: '::'\n",
+                &["--bind-address=0.0.0.0"],
+                "0.0.0.0:10256",
+                "127.0.0.1:10249",
+            ),
+            (
+                kubeadms,
+                &["--bind-address=::"],
+                "[::]:10256",
+                "[::1]:10249",
+            ),
+            (
+                "healthzBindAddress: 10.0.0.1\nmetricsBindAddress: '[::1]'\n",
+                &[],
+                "10.0.0.1:10256",
+                "[::1]:10249",
+            ),
+            (
+                "healthzBindAddress: ':1'\nmetricsBindAddress: '::'\n",
+                &[],
+                "0.0.0.0:1",
+                "[::]:10249",
+            ),
+            (
+                "bindAddress: '::'\nhealthzBindAddress: ':1'\nmetricsBindAddress: '127.0.0.1:2'\n",
+                &[],
+                "[::]:1",
+                "127.0.0.1:2",
+            ),
+            // Options go before the file; an empty one means nowhere.
+            (
+                kubeadms,
+                &["--healthz-bind-address=", "--metrics-bind-address="],
+                "",
+                "",
+            ),
+            (
+                kubeadms,
+                &["--healthz-bind-address=127.0.0.1"],
+                "127.0.0.1:10256",
+                "127.0.0.1:10249",
+            ),
+            (
+                "healthzBindAddress: 10.0.0.1:1\n",
+                &["--healthz-bind-address="],
+                "",
+                "127.0.0.1:10249",
+            ),
+        ] {
+            let settings = with_file(file, arguments).unwrap();
+            let address = |text: &str| (!text.is_empty()).then(|| text.parse().unwrap());
+            assert_eq!(settings.health, address(health), "{file:?} {arguments:?}");
+            assert_eq!(settings.metrics, address(metrics), "{file:?} {arguments:?}");
+        }
+    }
+
+    /// Every flag that is true or false, in Go's words; and what stands in the file counts where none is given.
+    #[test]
+    fn booleans_are_gos() {
+        type Of = fn(&Options) -> Option<bool>;
+        let flags: [(&str, Of); 6] = [
+            ("demo", |o| o.demo),
+            ("cleanup", |o| o.cleanup),
+            ("cleanup-kube-proxy", |o| o.cleanup_kube_proxy),
+            ("masquerade-all", |o| o.masquerade_all),
+            ("conntrack-tcp-be-liberal", |o| o.conntrack_tcp_be_liberal),
+            ("iptables-localhost-nodeports", |o| {
+                o.iptables_localhost_nodeports
+            }),
+        ];
+        for (name, of) in flags {
+            let read = |argument: &str| Options::try_parse_from(["agent", argument]);
+            assert_eq!(of(&read("-v2").unwrap()), None);
+            assert_eq!(of(&read(&format!("--{name}")).unwrap()), Some(true));
+            for (word, value) in [
+                ("true", true),
+                ("True", true),
+                ("TRUE", true),
+                ("t", true),
+                ("T", true),
+                ("1", true),
+                ("false", false),
+                ("False", false),
+                ("FALSE", false),
+                ("f", false),
+                ("F", false),
+                ("0", false),
+            ] {
+                let options = read(&format!("--{name}={word}")).unwrap();
+                assert_eq!(of(&options), Some(value), "--{name}={word}");
+            }
+            for word in ["", "yes", "no", "2", "tRUE"] {
+                assert!(
+                    read(&format!("--{name}={word}")).is_err(),
+                    "--{name}={word}"
+                );
+            }
+            // What follows is no value.
+            assert!(Options::try_parse_from(["agent", &format!("--{name}"), "false"]).is_err());
+        }
+        // No flag of this kind is missing above.
+        let command = <Options as clap::CommandFactory>::command();
+        let all = command.get_arguments().filter(|argument| {
+            argument
+                .get_value_names()
+                .is_some_and(|names| names == ["BOOL"])
+                || !argument.get_action().takes_values()
+                    && !["help", "version"].contains(&argument.get_id().as_str())
+        });
+        assert_eq!(all.count(), flags.len());
+        let text = "nftables: { masqueradeAll: true }\nconntrack: { tcpBeLiberal: true }\n\
+            iptables: { masqueradeAll: true, localhostNodePorts: true }\n";
+        let of = |arguments: &[&str]| {
+            let settings = with_file(text, arguments).unwrap();
+            (
+                settings.masquerade_all,
+                settings.conntrack.tcp_be_liberal,
+                settings.localhost_node_ports,
+            )
+        };
+        assert_eq!(of(&[]), (true, true, true));
+        let off = [
+            "--masquerade-all=false",
+            "--conntrack-tcp-be-liberal=0",
+            "--iptables-localhost-nodeports=F",
+        ];
+        assert_eq!(of(&off), (false, false, false));
+        assert!(settings(&["--demo=false", "--cleanup"]).is_ok());
+        assert!(settings(&["--demo", "--cleanup=false"]).is_ok());
+        assert!(settings(&["--demo", "--cleanup"]).is_err());
+        assert!(settings(&["--demo", "--kubeconfig=k"]).is_err());
+        assert!(settings(&["--cleanup-kube-proxy"]).is_err());
     }
 
     #[test]
@@ -698,6 +898,9 @@ mod tests {
             ("conntrack: { udpTimeout: soon }\n", "conntrack.udpTimeout"),
             ("conntrack: { min: -1 }\n", "conntrack"),
             ("healthzBindAddress: here\n", "here"),
+            ("healthzBindAddress: '10256'\n", "10256"),
+            ("metricsBindAddress: '127.0.0.1:'\n", "127.0.0.1:"),
+            ("bindAddress: here\n", "bindAddress"),
         ] {
             let error = with_file(text, &[]).unwrap_err();
             assert!(error.contains(word), "{error}");

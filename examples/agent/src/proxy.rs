@@ -38,9 +38,6 @@ pub(crate) trait Proxy: Send {
 
     /// Has the next [`sync`](Self::sync) look at everything.
     fn distrust(&mut self);
-
-    /// Removes everything.
-    fn remove(&mut self) -> Result<(), ProxyError>;
 }
 
 /// Opens a proxy for a node that is known to be so.

@@ -91,13 +91,14 @@ mod tests {
     use chainwright::conntrack::{Entry, Filter, Tuple};
     use chainwright::iptables::Family;
     use chainwright::kube::service::{
-        Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, Protocol, Service,
+        Config, Endpoint, EndpointPort, EndpointSlice, ObjectName, Port, Protocol, Service,
         Services,
     };
     use chainwright::netns::Sandbox;
 
     use super::*;
     use crate::kernel;
+    use crate::options::Mode;
 
     fn slice(endpoint: u8) -> EndpointSlice {
         EndpointSlice {
@@ -121,7 +122,7 @@ mod tests {
                 let (to, stale) = mpsc::channel();
                 let mut config = Config::new("node1");
                 config.families = vec![Family::Ipv4];
-                let mut proxy = kernel::open(Layout::Flat, to)(config).unwrap();
+                let mut proxy = kernel::open(Mode::Flat, to)(config).unwrap();
                 let mut services = Services::new();
                 let name = ObjectName::new("default", "dns");
                 let service = Service::new(name, [[10, 96, 0, 10].into()]);

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use chainwright::iptables::{Backend, Family};
 use chainwright::kube::detect::{
-    Detection, Detector, Evidence, Look, Owned, Verdict, WatchOptions,
+    Detection, Detector, Evidence, Look, Owned, ServiceTableKind, Verdict, WatchOptions,
 };
 use chainwright::kube::kubelet::{CANARY, HINT};
 use chainwright::legacy::Status;
@@ -17,7 +17,8 @@ use crate::output::{Error, Exit, Output, Printable, causes, note};
 ///
 /// By the hint KUBE-IPTABLES-HINT and kubelet's canary in the table mangle, in both backends and both families, as
 /// iptables-wrappers, Calico and azure-npm do; but nothing is made or loaded for it, and there is no default. The
-/// evidence is printed with it: what chains of Kubernetes, CNI plugins, azure-npm and Calico each table has.
+/// evidence is printed with it: what chains of Kubernetes, CNI plugins, azure-npm and Calico each table has, whether
+/// kube-proxy or chainwright has tables of services in nf_tables, and what could not be looked at.
 ///
 /// The verdict is nft, legacy, mixed (both have a hint or canary), undetermined (neither has: kubelet has not
 /// initialised, or what it made was flushed) or unavailable (it cannot be known).
@@ -72,6 +73,21 @@ struct EvidenceRecord {
     nft_loaded: bool,
     legacy: Vec<LegacyRecord>,
     chains: Vec<OwnedRecord>,
+    services: Vec<ServiceRecord>,
+    not_looked_at: Vec<NotLookedAt>,
+}
+
+#[derive(Serialize)]
+struct ServiceRecord {
+    family: &'static str,
+    table: String,
+    kind: &'static str,
+}
+
+#[derive(Serialize)]
+struct NotLookedAt {
+    backend: &'static str,
+    reason: String,
 }
 
 #[derive(Serialize)]
@@ -147,6 +163,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         while let Some(detection) = watch.next_until(None)? {
             tell(&mut out, &detection, None, json)?;
             out.flush()?;
+            if !json {
+                tell_why(&detection);
+            }
             if !out.is_read() {
                 break;
             }
@@ -165,29 +184,37 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     });
     tell(&mut out, &detection, evidence.as_ref(), json)?;
     out.flush()?;
+    let mut is_partial = false;
     if let Some(evidence) = &evidence {
+        is_partial = !evidence.uncounted.is_empty();
         for (backend, error) in &evidence.uncounted {
-            note(&format!(
-                "{backend}: nothing was counted: {}",
-                causes(error)
-            ));
+            note(&format!("{backend}: not looked at: {}", causes(error)));
         }
     }
-    Ok(match detection.verdict() {
+    let exit = match detection.verdict() {
         Verdict::Nft | Verdict::Legacy => Exit::Done,
+        // Where not all was looked at there may be something that determines it.
+        Verdict::Undetermined if is_partial => Exit::Failed,
         Verdict::Undetermined => Exit::Absent,
         Verdict::Mixed => Exit::Code(3),
-        Verdict::Unavailable => {
-            for (backend, family, look) in looks(&detection) {
-                match look {
-                    Look::Failed(error) => note(&format!("{backend}, {family}: {error}")),
-                    Look::Absent => note(&format!("{backend}, {family}: not in this kernel")),
-                    Look::Marks(_) => {}
-                }
-            }
-            Exit::Failed
+        Verdict::Unavailable => Exit::Failed,
+    };
+    tell_why(&detection);
+    Ok(exit)
+}
+
+/// Says on standard error what stood in the way of looking, where the verdict is that it cannot be known.
+fn tell_why(detection: &Detection) {
+    if detection.verdict() != Verdict::Unavailable {
+        return;
+    }
+    for (backend, family, look) in looks(detection) {
+        match look {
+            Look::Failed(error) => note(&format!("{backend}, {family}: {error}")),
+            Look::Absent => note(&format!("{backend}, {family}: not in this kernel")),
+            Look::Marks(_) => {}
         }
-    })
+    }
 }
 
 fn tell(
@@ -217,6 +244,23 @@ fn tell(
                 .iter()
                 .map(|owned| OwnedRecord::new(owned, evidence.counts_rules))
                 .collect(),
+            services: evidence
+                .services
+                .iter()
+                .map(|table| ServiceRecord {
+                    family: family_word(table.family),
+                    table: table.table.to_string(),
+                    kind: table.kind.name(),
+                })
+                .collect(),
+            not_looked_at: evidence
+                .uncounted
+                .iter()
+                .map(|(backend, error)| NotLookedAt {
+                    backend: backend_word(*backend),
+                    reason: causes(error),
+                })
+                .collect(),
         });
         return out.json(
             "detect",
@@ -238,13 +282,18 @@ fn tell(
     ] {
         let where_to = |backend| {
             let looks = FAMILIES.into_iter().zip(detection.of(backend));
-            let there: Vec<_> = looks
-                .filter(|(_, look)| has(look))
-                .map(|(family, _)| family_word(family))
-                .collect();
-            match there.is_empty() {
-                true => "-".to_owned(),
-                false => there.join(", "),
+            let words = |admits: &dyn Fn(&Look) -> bool| {
+                let those = looks.clone().filter(|(_, look)| admits(look));
+                let words: Vec<_> = those.map(|(family, _)| family_word(family)).collect();
+                words.join(", ")
+            };
+            let there = words(&has);
+            let unknown = words(&|look| matches!(look, Look::Failed(_)));
+            match (there.is_empty(), unknown.is_empty()) {
+                (true, true) => "-".to_owned(),
+                (false, true) => there,
+                (true, false) => format!("{unknown}: unknown"),
+                (false, false) => format!("{there}; {unknown}?"),
             }
         };
         let (nft, legacy) = (where_to(Backend::Nft), where_to(Backend::Legacy));
@@ -274,11 +323,41 @@ fn tell(
         );
         writeln!(out, "{}", line.trim_end())?;
     }
-    if evidence.owned.is_empty() {
-        return writeln!(
+    tell_chains(out, evidence)?;
+    for table in &evidence.services {
+        let whose = match table.kind {
+            ServiceTableKind::KubeProxy => "kube-proxy's services (nftables mode)",
+            ServiceTableKind::Nftables => "chainwright's services (layout nftables)",
+            ServiceTableKind::Flat => "chainwright's services (layout flat)",
+            _ => "services",
+        };
+        let (family, name) = (family_word(table.family), table.table.to_string());
+        writeln!(
             out,
-            "\nno chains of Kubernetes, CNI plugins, azure-npm or Calico"
-        );
+            "nf_tables: table {family} {}: {whose}",
+            Printable(&name)
+        )?;
+    }
+    // Why, standard error says.
+    for (backend, _) in &evidence.uncounted {
+        writeln!(out, "{backend}: not looked at, or not all of it")?;
+    }
+    Ok(())
+}
+
+/// The chains of the node's components that were found.
+fn tell_chains(out: &mut Output, evidence: &Evidence) -> Result<(), Error> {
+    if evidence.owned.is_empty() {
+        let looked: Vec<_> = [Backend::Nft, Backend::Legacy]
+            .into_iter()
+            .filter(|backend| evidence.uncounted.iter().all(|(one, _)| one != backend))
+            .collect();
+        let none = "no chains of Kubernetes, CNI plugins, azure-npm or Calico";
+        return match looked[..] {
+            [] => writeln!(out),
+            [one] => writeln!(out, "\n{none} in {one}"),
+            _ => writeln!(out, "\n{none}"),
+        };
     }
     let rules = |rules: &dyn std::fmt::Display| match evidence.counts_rules {
         true => format!("{rules:>8}"),

@@ -6,24 +6,29 @@ use std::collections::{BTreeMap, HashMap};
 use bstr::{BStr, ByteSlice};
 use chainwright::iptables::doctor::{Fault, Finding, Severity, What, examine};
 use chainwright::iptables::forecast::{self, Effect, Version};
-use chainwright::iptables::{Backend, Family, Iptables, RuleView, Tables, tables_in_use};
+use chainwright::iptables::{
+    self, Backend, Family, Iptables, RuleView, Tables, builtins, tables_in_use,
+};
 use chainwright::kube::detect;
-use chainwright::text;
+use chainwright::nft::Connection;
+use chainwright::{netlink, text};
 use serde::Serialize;
 
 use crate::iptables::{backend_word, family_word};
-use crate::output::{Error, Exit, Output, Printable, counted, note};
-use crate::scope::Scope;
+use crate::output::{Error, Exit, Output, Printable, causes, counted, note};
+use crate::scope::{Backend as Backends, Scope};
 
 /// Say what is wrong with iptables' tables, or will go wrong
 ///
-/// Looks at the tables of both backends and both families, and changes nothing. It finds rules that a version of
+/// Looks at iptables' tables of both backends and both families, and changes nothing. nft's own tables are named, but not
+/// examined. It finds rules that a version of
 /// iptables-nft reads otherwise than they are, and so would restore them; tables that a version does not show at
 /// all; rules that are none of iptables'; rules in both backends; rules and chains that no packet meets; the same rule
 /// twice; legacy tables without rules.
 ///
 /// What is a risk comes first: packets are let through or dropped otherwise than readers of the rules will think, or
-/// will be after a save and a restore. Exit code 1 if there is a risk. Faults of one kind are said together, with
+/// will be after a save and a restore. Exit code 1 if there is a risk, 2 if there is none in what was looked at, but not all
+/// could be. Faults of one kind are said together, with
 /// the first of their rules; --all says each.
 #[derive(clap::Args)]
 pub(crate) struct Args {
@@ -42,10 +47,29 @@ pub(crate) struct Args {
 
 /// All that `--json` writes.
 #[derive(Serialize)]
-struct Document {
+struct Document<'a> {
     risk: bool,
     findings: Vec<Record>,
     tables: Vec<TableRecord>,
+    not_looked_at: &'a [NotLookedAt],
+    not_examined: &'a [NotExamined],
+}
+
+/// What could not be looked at.
+#[derive(Serialize)]
+struct NotLookedAt {
+    backend: &'static str,
+    /// Not there if it is about all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    family: Option<&'static str>,
+    reason: String,
+}
+
+/// A table of nf_tables that is none of iptables'.
+#[derive(Serialize)]
+struct NotExamined {
+    family: String,
+    table: String,
 }
 
 #[derive(Serialize)]
@@ -91,13 +115,38 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         None => vec![Family::Ipv4, Family::Ipv6],
     };
     let mut all = Vec::new();
+    let mut not_looked_at = Vec::new();
+    let (mut looked, mut first) = (false, None);
     for &backend in args.scope.place.iptables_backends() {
         for &family in &families {
-            // What is not there is not loaded by looking.
-            if tables_in_use(backend, family)?.is_empty() {
-                continue;
+            match look(backend, family) {
+                Ok(tables) => {
+                    looked = true;
+                    all.extend(tables);
+                }
+                Err(error) => {
+                    not_looked_at.push(NotLookedAt {
+                        backend: backend_word(backend),
+                        family: Some(family_word(family)),
+                        reason: causes(&error),
+                    });
+                    first = first.or(Some(error));
+                }
             }
-            all.push(Iptables::open_to_look(backend)?.read(family, &[])?);
+        }
+    }
+    if let Some(error) = first.filter(|_| !looked) {
+        return Err(error.into());
+    }
+    let mut not_examined = Vec::new();
+    if args.scope.place.listed() != Backends::Legacy {
+        match nfts_own(args) {
+            Ok(tables) => not_examined = tables,
+            Err(error) => not_looked_at.push(NotLookedAt {
+                backend: backend_word(Backend::Nft),
+                family: None,
+                reason: causes(&error),
+            }),
         }
     }
     let what = What {
@@ -115,6 +164,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             .is_none_or(|table| args.scope.admits_table(table))
     });
     let risk = findings.iter().any(|one| one.severity() == Severity::Risk);
+    let is_partial = !not_looked_at.is_empty();
     let mut numbered = Numbered::new(&all);
     let mut out = Output::new();
     if json {
@@ -124,6 +174,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             risk,
             findings: records.collect(),
             tables: tables(args, &all),
+            not_looked_at: &not_looked_at,
+            not_examined: &not_examined,
         };
         out.json("doctor", &document)?;
     } else {
@@ -139,15 +191,77 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     }
     out.flush()?;
-    if all.is_empty() && !json {
-        note("iptables has no tables here");
-    } else if findings.is_empty() && !json {
-        note("nothing is wrong");
+    for one in &not_looked_at {
+        let family = one.family.map(|family| format!(", {family}"));
+        let family = family.unwrap_or_default();
+        let (backend, reason) = (one.backend, &one.reason);
+        note(&format!("not looked at: {backend}{family}: {reason}"));
+    }
+    if !json {
+        conclude(&all, &findings, is_partial, &not_examined);
     }
     Ok(match risk {
         true => Exit::Absent,
+        false if is_partial => Exit::Failed,
         false => Exit::Done,
     })
+}
+
+/// Reads iptables' tables of a family. What is not there is not loaded by looking.
+fn look(backend: Backend, family: Family) -> Result<Option<Tables>, iptables::Error> {
+    if tables_in_use(backend, family)?.is_empty() {
+        return Ok(None);
+    }
+    Iptables::open_to_look(backend)?.read(family, &[]).map(Some)
+}
+
+/// The tables of nf_tables that are none of iptables'.
+fn nfts_own(args: &Args) -> Result<Vec<NotExamined>, netlink::Error> {
+    let mut connection = match Connection::open_to_look() {
+        Ok(connection) => connection,
+        Err(netlink::Error::NotLoaded) => return Ok(Vec::new()),
+        Err(error) => return Err(error),
+    };
+    let mut tables = Vec::new();
+    connection.tables(args.scope.filter())?.for_each(|table| {
+        let is_iptables = Family::try_from(table.family()).is_ok()
+            && table
+                .name()
+                .to_str()
+                .is_ok_and(|name| builtins(name).is_some());
+        if !is_iptables {
+            tables.push(NotExamined {
+                family: table.family().to_string(),
+                table: table.name().to_string(),
+            });
+        }
+    })?;
+    Ok(tables)
+}
+
+/// Says on standard error what the result covers.
+fn conclude(all: &[Tables], findings: &[Finding], is_partial: bool, not_examined: &[NotExamined]) {
+    if !not_examined.is_empty() {
+        let names = not_examined.iter().take(NAMED);
+        let names: Vec<_> = names
+            .map(|one| format!("{} {}", one.family, Printable(&one.table)))
+            .collect();
+        let more = match not_examined.len() - names.len() {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        note(&format!(
+            "not examined, since they are nft's own and not iptables': {}{more}",
+            names.join(", ")
+        ));
+    }
+    match (all.is_empty(), findings.is_empty()) {
+        (true, _) if is_partial => note("no table of iptables' was found in what was looked at"),
+        (true, _) => note("iptables has no tables here"),
+        (false, true) if !is_partial && not_examined.is_empty() => note("nothing is wrong"),
+        (false, true) => note("nothing is wrong in the tables that were looked at"),
+        (false, false) => {}
+    }
 }
 
 impl Record {

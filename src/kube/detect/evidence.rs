@@ -1,11 +1,12 @@
 //! What else there is of the node's components, counted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use bstr::{BStr, BString, ByteSlice};
 
 use super::{Detection, Detector, LEGACY};
 use crate::iptables::{Backend, Error, Family, builtins};
+use crate::kube::service::{is_flat_table, whose_nftables};
 use crate::legacy::{self, Lookup, Status};
 use crate::netlink;
 use crate::nft::{self, Connection, ElementsOf, List, Scope, SnapshotOptions};
@@ -32,6 +33,42 @@ pub struct Owned {
     pub first: BString,
 }
 
+/// Whose a table of services in nf_tables is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum ServiceTableKind {
+    /// kube-proxy's, in its nftables mode. So counts every table of its name that nothing says of that this library made it.
+    KubeProxy,
+    /// Of this library's [nftables layout](crate::kube::service::Layout::Nftables), by what stands beside the table's
+    /// comment, or by an owner, which kube-proxy cannot be.
+    Nftables,
+    /// Of this library's [flat layout](crate::kube::service::Layout::Flat).
+    Flat,
+}
+
+impl ServiceTableKind {
+    /// Its name: `kube-proxy`, `nftables`, `flat`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::KubeProxy => "kube-proxy",
+            Self::Nftables => "nftables",
+            Self::Flat => "flat",
+        }
+    }
+}
+
+/// A table of nf_tables that has a node's services and none of iptables' chains.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServiceTable {
+    /// Address family.
+    pub family: Family,
+    /// Its name.
+    pub table: BString,
+    /// Whose it is.
+    pub kind: ServiceTableKind,
+}
+
 /// What speaks for a verdict.
 #[derive(Debug)]
 pub struct Evidence {
@@ -45,7 +82,10 @@ pub struct Evidence {
     pub counts_rules: bool,
     /// The chains of the node's components, by table.
     pub owned: Vec<Owned>,
-    /// Why the chains of a backend could not be counted.
+    /// The tables of services in nf_tables.
+    pub services: Vec<ServiceTable>,
+    /// Which backends, or families of them, could not be looked at, and why: any chains of a node's components may be there,
+    /// and in nf_tables any tables of services.
     pub uncounted: Vec<(Backend, Error)>,
 }
 
@@ -57,10 +97,13 @@ impl Evidence {
     }
 
     /// Whether chains of Kubernetes are in the legacy tables, and none in nf_tables, so that nothing there looks into those.
+    /// Where nf_tables could not be looked at that is not known, and it is `false`.
     #[must_use]
     pub fn is_legacy_only(&self) -> bool {
         let any = |backend| self.of(backend, PREFIXES[0]).next().is_some();
-        any(Backend::Legacy) && !any(Backend::Nft)
+        let mut uncounted = self.uncounted.iter();
+        let is_known = !uncounted.any(|(backend, _)| *backend == Backend::Nft);
+        any(Backend::Legacy) && is_known && !any(Backend::Nft)
     }
 }
 
@@ -84,64 +127,118 @@ impl Detector {
             legacy: LEGACY.map(legacy::status),
             counts_rules,
             owned: Vec::new(),
+            services: Vec::new(),
             uncounted: Vec::new(),
         };
-        let counted = self.count_nft(counts_rules, &mut evidence.owned);
-        let uncounted = counted.err().map(|error| (Backend::Nft, error));
-        evidence.uncounted.extend(uncounted);
+        for family in Family::ALL {
+            let counted = self.count_nft(family, counts_rules, &mut evidence.owned);
+            let services = counted.and_then(|()| self.service_tables_of(family));
+            match services {
+                Ok(services) => evidence.services.extend(services),
+                Err(error) => evidence.uncounted.push((Backend::Nft, error)),
+            }
+        }
         for index in [0, 1] {
             let counted = self.count_legacy(index, counts_rules, &mut evidence.owned);
             let uncounted = counted.err().map(|error| (Backend::Legacy, error));
             evidence.uncounted.extend(uncounted);
         }
+        // What stands in the way of both families is said once.
+        let mut seen = HashSet::new();
+        let uncounted = &mut evidence.uncounted;
+        uncounted.retain(|(backend, error)| seen.insert((*backend, error.to_string())));
         evidence
     }
 
-    /// Counts in nf_tables. Where they are not loaded there is nothing.
-    fn count_nft(&mut self, counts_rules: bool, all: &mut Vec<Owned>) -> Result<(), Error> {
-        let connection = match &mut self.nft {
-            Some(connection) => connection,
-            None => match Connection::open_to_look() {
-                Ok(connection) => self.nft.insert(connection),
-                Err(netlink::Error::NotLoaded) => return Ok(()),
-                Err(error) => return Err(error.into()),
-            },
-        };
+    /// The tables of nf_tables that have services: kube-proxy's, and those of this library. Where nf_tables are not loaded
+    /// there are none.
+    ///
+    /// # Errors
+    /// Those of listing tables.
+    pub fn service_tables(&mut self) -> Result<Vec<ServiceTable>, Error> {
+        let mut all = Vec::new();
         for family in Family::ALL {
-            let of = nft::Family::from(family);
-            if !counts_rules {
-                let mut chains = List::<nft::Chain<'_>>::new(Scope::family(of));
-                chains.refresh(connection)?;
-                let mut counts = BTreeMap::new();
-                for chain in chains.iter().filter(|chain| is_of_iptables(chain.table())) {
-                    let count = counts
-                        .entry(chain.table())
-                        .or_insert_with(|| Count::of(Backend::Nft, family, chain.table()));
-                    count.add(chain.name(), 0);
-                }
-                let owned = counts.into_values().flat_map(|count| count.owned);
-                all.extend(owned.flatten());
+            all.extend(self.service_tables_of(family)?);
+        }
+        Ok(all)
+    }
+
+    fn service_tables_of(&mut self, family: Family) -> Result<Vec<ServiceTable>, Error> {
+        let Some(connection) = self.connection()? else {
+            return Ok(Vec::new());
+        };
+        let mut all = Vec::new();
+        let listed = connection.tables(Scope::family(family.into()))?;
+        listed.for_each(|table| {
+            let kind = match whose_nftables(&table) {
+                Some(true) => Some(ServiceTableKind::Nftables),
+                Some(false) => Some(ServiceTableKind::KubeProxy),
+                None => is_flat_table(table.name()).then_some(ServiceTableKind::Flat),
+            };
+            all.extend(kind.map(|kind| ServiceTable {
+                family,
+                table: table.name().to_owned(),
+                kind,
+            }));
+        })?;
+        Ok(all)
+    }
+
+    /// The way to nf_tables; none where they are not loaded.
+    fn connection(&mut self) -> Result<Option<&mut Connection>, Error> {
+        if self.nft.is_none() {
+            self.nft = match Connection::open_to_look() {
+                Ok(connection) => Some(connection),
+                Err(netlink::Error::NotLoaded) => None,
+                Err(error) => return Err(error.into()),
+            };
+        }
+        Ok(self.nft.as_mut())
+    }
+
+    /// Counts in a family of nf_tables. Where they are not loaded there is nothing.
+    fn count_nft(
+        &mut self,
+        family: Family,
+        counts_rules: bool,
+        all: &mut Vec<Owned>,
+    ) -> Result<(), Error> {
+        let Some(connection) = self.connection()? else {
+            return Ok(());
+        };
+        let of = nft::Family::from(family);
+        if !counts_rules {
+            let mut chains = List::<nft::Chain<'_>>::new(Scope::family(of));
+            chains.refresh(connection)?;
+            let mut counts = BTreeMap::new();
+            for chain in chains.iter().filter(|chain| is_of_iptables(chain.table())) {
+                let count = counts
+                    .entry(chain.table())
+                    .or_insert_with(|| Count::of(Backend::Nft, family, chain.table()));
+                count.add(chain.name(), 0);
+            }
+            let owned = counts.into_values().flat_map(|count| count.owned);
+            all.extend(owned.flatten());
+            return Ok(());
+        }
+        let mut tables = Vec::new();
+        let listed = connection.tables(Scope::family(of))?;
+        listed.for_each(|table| tables.push(table.name().to_owned()))?;
+        tables.sort();
+        for table in tables {
+            if !is_of_iptables(table.as_bstr()) {
                 continue;
             }
-            let mut tables = Vec::new();
-            let listed = connection.tables(Scope::family(of))?;
-            listed.for_each(|table| tables.push(table.name().to_owned()))?;
-            tables.sort();
-            for table in tables {
-                if !is_of_iptables(table.as_bstr()) {
-                    continue;
-                }
-                let options = SnapshotOptions {
-                    elements: ElementsOf::empty(),
-                };
-                let scope = Scope::table(of, table.as_bstr());
-                let snapshot = connection.snapshot_with(scope, options)?;
-                let mut count = Count::of(Backend::Nft, family, table.as_bstr());
-                for chain in snapshot.tables().flat_map(|table| table.chains()) {
-                    count.add(chain.chain().name(), chain.rules().len());
-                }
-                all.extend(count.owned.into_iter().flatten());
+            let options = SnapshotOptions {
+                elements: ElementsOf::empty(),
+            };
+            let scope = Scope::table(of, table.as_bstr());
+            let snapshot = connection.snapshot_with(scope, options)?;
+            let mut count = Count::of(Backend::Nft, family, table.as_bstr());
+            for chain in snapshot.tables().flat_map(|table| table.chains()) {
+                count.add(chain.chain().name(), chain.rules().len());
             }
+            all.extend(count.owned.into_iter().flatten());
         }
         Ok(())
     }

@@ -63,6 +63,60 @@ pub struct SetAside {
     pub error: Arc<Error>,
 }
 
+/// What failed in each family, while the other was brought all the same.
+#[derive(Debug, Default)]
+pub struct FamilyErrors(Vec<(Family, Error)>);
+
+impl FamilyErrors {
+    /// The errors, each with its family.
+    pub fn iter(&self) -> impl Iterator<Item = (Family, &Error)> {
+        self.0.iter().map(|(family, error)| (*family, error))
+    }
+
+    pub(super) fn push(&mut self, family: Family, error: Error) {
+        self.0.push((family, error));
+    }
+
+    /// An error if there is any. Where only one family is served, it is that family's own.
+    pub(super) fn into_result(mut self, served: usize) -> Result<(), Error> {
+        match self.0.pop() {
+            None => Ok(()),
+            Some((_, error)) if served == 1 && self.0.is_empty() => Err(error),
+            Some(last) => {
+                self.0.push(last);
+                Err(Error::Families(self))
+            }
+        }
+    }
+}
+
+impl fmt::Display for FamilyErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, (family, error)) in self.iter().enumerate() {
+            let before = if position == 0 { "" } else { "; " };
+            write!(f, "{before}{family}: {}", causes(error))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for FamilyErrors {}
+
+/// An error with all its causes: there are several errors, and each has its own.
+fn causes(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Many errors say their cause themselves.
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
 /// What a sync did.
 #[derive(Debug, Default)]
 pub(super) struct Done {

@@ -21,8 +21,9 @@ mod store;
 pub use api::{InvalidObject, Node};
 pub use config::{Config, LocalDetector, NodePortAddresses};
 pub use conflict::{AddressKind, Conflict};
-pub use family::SetAside;
-pub(super) use layout::flat::is_of_fronts;
+pub use family::{FamilyErrors, SetAside};
+pub(super) use layout::flat::{is_of_fronts, is_table as is_flat_table};
+pub(super) use layout::nftables::whose as whose_nftables;
 pub use layout::{Layout, Progress};
 pub use model::{
     Endpoint, EndpointPort, EndpointSlice, ObjectName, Port, Protocol, Service, TrafficPolicy,

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::config::Config;
 use super::conflict::Conflict;
-use super::family::{OfFamily, SetAside};
+use super::family::{FamilyErrors, OfFamily, SetAside};
 use super::layout::flat::{self, Flat};
 use super::layout::iptables::Iptables;
 use super::layout::nftables::{self, Nftables};
@@ -195,29 +195,37 @@ impl ServiceProxy {
     /// # Errors
     /// Those of reading and committing; also where what is refused is no service by itself, or more of them than is
     /// looked for (one among thousands, or some dozens of a few), and in the legacy tables, of which the kernel cannot be
-    /// asked, when everything is brought. What changed counts as changed still: the next call tries it again, and looks at
-    /// everything.
+    /// asked, when everything is brought. An error of one family does not keep the other from being brought; where two are
+    /// served, [`Error::Families`] says which of them failed. What changed counts as changed still: the next call tries it
+    /// again, and looks at everything in the families that failed.
     #[tracing::instrument(level = "debug", skip_all, fields(changed = services.changed().len()))]
     pub fn sync(&mut self, services: &mut Services) -> Result<Synced, Error> {
         let mut synced = Synced::default();
-        let changed: Vec<ObjectName> = match self.families.iter().all(|family| family.is_known) {
-            true if self.is_resolved_anew => {
-                let gone = services.take_changed();
-                let gone: Vec<_> = gone
-                    .filter(|name| services.service(name).is_none())
-                    .collect();
-                services.names().cloned().chain(gone).collect()
-            }
-            true => services.take_changed().collect(),
-            false => {
-                synced.whole = true;
-                let _ = services.take_changed();
-                services.names().cloned().collect()
-            }
+        let changed: Vec<ObjectName> = if self.is_resolved_anew {
+            let changed = services.take_changed();
+            let gone = changed.filter(|name| services.service(name).is_none());
+            let gone: Vec<_> = gone.collect();
+            services.names().cloned().chain(gone).collect()
+        } else {
+            services.take_changed().collect()
         };
-        synced.services = changed.len();
+        // A family whose tables are not known is brought whole, and only that one.
+        synced.whole = self.families.iter().any(|family| !family.is_known);
+        let all: Vec<ObjectName> = match synced.whole {
+            true => services.names().cloned().collect(),
+            false => Vec::new(),
+        };
+        synced.services = match synced.whole {
+            true => all.len(),
+            false => changed.len(),
+        };
+        let mut failed = FamilyErrors::default();
         for family in &mut self.families {
-            match family.sync(services, &changed, &self.config, synced.whole) {
+            let (names, whole) = match family.is_known {
+                true => (&changed, false),
+                false => (&all, true),
+            };
+            match family.sync(services, names, &self.config, whole) {
                 Ok(done) => {
                     synced.transactions += done.transactions;
                     synced.set_aside.extend(done.set_aside);
@@ -225,12 +233,16 @@ impl ServiceProxy {
                 }
                 Err(error) => {
                     family.is_known = false;
-                    services.mark_changed(changed);
-                    return Err(error);
+                    failed.push(family.family, error);
                 }
             }
         }
+        // A family that failed is brought whole the next time.
         self.is_resolved_anew = false;
+        if let Err(error) = failed.into_result(self.families.len()) {
+            services.mark_changed(changed);
+            return Err(error);
+        }
         Ok(synced)
     }
 
@@ -278,6 +290,14 @@ impl ServiceProxy {
         }
     }
 
+    /// Whether the last [`sync`](Self::sync) brought this family to the kernel. If not, what the kernel has of the family is
+    /// not known, and the next sync brings it whole.
+    #[must_use]
+    pub fn is_known(&self, family: Family) -> bool {
+        let mut families = self.families.iter();
+        families.any(|one| one.family == family && one.is_known)
+    }
+
     /// Removes the other layouts from the kernel, in both backends of iptables: what a proxy was before it was this
     /// one, and what kube-proxy left in either of its modes. To be called after a [`sync`](Self::sync): while both
     /// layouts are there either sends a new connection to an endpoint, and at no time none does. Clients that were
@@ -286,29 +306,45 @@ impl ServiceProxy {
     /// How many layouts there were, each family counted by itself.
     ///
     /// # Errors
-    /// Those of reading and committing; what was removed before stays removed.
+    /// Those of reading and committing. An error of one layout does not keep the others from being removed.
     pub fn remove_others(&mut self) -> Result<usize, Error> {
+        self.remove_others_of(&self.config.families)
+    }
+
+    /// The same of these families alone: of those that a [`sync`](Self::sync) brought, where it failed in another.
+    ///
+    /// # Errors
+    /// As [`remove_others`](Self::remove_others).
+    pub fn remove_others_of(&self, families: &[Family]) -> Result<usize, Error> {
         let mut removed = 0;
-        for family in self.config.families.clone() {
+        let mut failed = FamilyErrors::default();
+        for &family in families {
             for layout in Layout::ALL {
                 if layout != self.layout {
-                    removed += usize::from(clean_up(layout, family)?);
+                    match layout.clean_up(family) {
+                        Ok(was_there) => removed += usize::from(was_there),
+                        Err(error) => failed.push(family, error),
+                    }
                 }
             }
         }
+        failed.into_result(families.len())?;
         Ok(removed)
     }
 
     /// Removes everything from the kernel that this layout puts there. Connections that are open stay.
     ///
     /// # Errors
-    /// Those of reading and committing.
+    /// Those of reading and committing. An error of one family does not keep the other from being removed.
     pub fn remove(&mut self) -> Result<(), Error> {
+        let mut failed = FamilyErrors::default();
         for family in &mut self.families {
             family.is_known = false;
-            family.layout.remove()?;
+            if let Err(error) = family.layout.remove() {
+                failed.push(family.family, error);
+            }
         }
-        Ok(())
+        failed.into_result(self.families.len())
     }
 }
 
@@ -329,18 +365,43 @@ fn open(
     })
 }
 
-/// Removes a layout, whoever made it; whether there was anything.
-fn clean_up(layout: Layout, family: Family) -> Result<bool, Error> {
-    match layout {
-        Layout::Flat => flat::clean_up(&mut Connection::open()?, family),
-        Layout::Nftables => nftables::clean_up(&mut Connection::open()?, family),
-        Layout::Iptables(backend) => {
-            let there = iptables::tables_in_use(backend, family);
-            if backend == Backend::Legacy && there.is_ok_and(|tables| tables.is_empty()) {
-                return Ok(false);
+impl Layout {
+    /// Whether a family's tables have anything of this layout, in the calling thread's network namespace. Of kube-proxy's
+    /// layouts it says nothing of who made it ([`Detector::service_tables`](crate::kube::detect::Detector::service_tables)
+    /// does, of nftables'). No table is made, and no module is loaded.
+    ///
+    /// # Errors
+    /// Those of listing tables, and of reading iptables'.
+    pub fn is_there(self, family: Family) -> Result<bool, Error> {
+        let has_table = |name: &str| match Connection::open_to_look() {
+            Ok(mut nft) => Ok(nft.table(family.into(), name)?.is_some()),
+            Err(crate::netlink::Error::NotLoaded) => Ok(false),
+            Err(error) => Err(Error::from(error)),
+        };
+        match self {
+            Self::Flat => has_table(flat::TABLE),
+            Self::Nftables => has_table(nftables::TABLE),
+            Self::Iptables(backend) => super::layout::iptables::is_there(backend, family),
+        }
+    }
+
+    /// Removes this layout from a family's tables, in the calling thread's network namespace, whoever made it: a kube-proxy,
+    /// too. Says whether there was anything. No table is made, and a kubelet's chains stay.
+    ///
+    /// # Errors
+    /// Those of reading and committing; with `EPERM` if the table belongs to a connection that is still there.
+    pub fn clean_up(self, family: Family) -> Result<bool, Error> {
+        match self {
+            Self::Flat => flat::clean_up(&mut Connection::open()?, family),
+            Self::Nftables => nftables::clean_up(&mut Connection::open()?, family),
+            Self::Iptables(backend) => {
+                let there = iptables::tables_in_use(backend, family);
+                if backend == Backend::Legacy && there.is_ok_and(|tables| tables.is_empty()) {
+                    return Ok(false);
+                }
+                let mut ipt = iptables::Iptables::open(backend)?;
+                Ok(super::layout::iptables::clean_up(&mut ipt, family)? > 0)
             }
-            let mut ipt = iptables::Iptables::open(backend)?;
-            Ok(super::layout::iptables::clean_up(&mut ipt, family)? > 0)
         }
     }
 }

@@ -61,7 +61,7 @@ impl Compare {
         self.table_as(table, TABLE)
     }
 
-    /// A table without which version of nft made it, which newer ones note beside it.
+    /// A table without who made it, which newer versions of nft and this library note beside it.
     fn table_as(self, table: &TableRef<'_>, compared: Compared) -> Vec<u8> {
         let mut compared = compared;
         compared.not = compared.not.and(NFTA_TABLE_USERDATA);
@@ -70,7 +70,7 @@ impl Compare {
         for (kind, value) in noted {
             if !matches!(
                 kind,
-                userdata::TABLE_NFT_VERSION | userdata::TABLE_NFT_BUILD
+                userdata::TABLE_NFT_VERSION | userdata::TABLE_NFT_BUILD | userdata::TABLE_MAKER
             ) {
                 key.extend([kind, value.len() as u8]); // as it was in one byte
                 key.extend(value);

@@ -1,6 +1,7 @@
 // That of the library's own tests.
 #[path = "../../../../tests/services/listed.rs"]
 mod listed;
+mod silence;
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -11,7 +12,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chainwright::iptables::Family;
-use chainwright::kube::service::{Config, Layout, Service, Services};
+use chainwright::kube::service::{Config, Service, Services};
 use chainwright::netns::Sandbox;
 use futures_util::stream;
 use futures_util::stream::BoxStream;
@@ -30,6 +31,7 @@ use super::*;
 use crate::agent::Agent;
 use crate::kernel;
 use crate::metrics::Metrics;
+use crate::options::Mode;
 use crate::proxy::{Outcome, Proxy, ProxyError};
 
 fn slice(name: &str, address: &str) -> discovery::EndpointSlice {
@@ -91,6 +93,7 @@ fn what_a_list_lacks_is_gone() {
 }
 
 /// An API server: objects, and what has happened to them since it began.
+#[derive(Default)]
 struct Server {
     objects: BTreeMap<(Kind, String), Value>,
     log: Vec<(Kind, &'static str, Value)>,
@@ -277,10 +280,6 @@ impl Proxy for Keeps {
     fn distrust(&mut self) {
         self.kernel.distrust();
     }
-
-    fn remove(&mut self) -> Result<(), ProxyError> {
-        self.kernel.remove()
-    }
 }
 
 const LIST_RULES: &str = "-a list chain ip kube-services services";
@@ -382,15 +381,7 @@ fn held(server: &Server) -> Services {
 fn the_end_is_the_servers_state() {
     const CHANGES: usize = 10_000;
     const SYNCS: usize = 100;
-    let server = Arc::new(Mutex::new(Server {
-        objects: BTreeMap::new(),
-        log: Vec::new(),
-        lists: 0,
-        expired: 0,
-        broken: 0,
-        ended: 0,
-        sent: 0,
-    }));
+    let server = Arc::new(Mutex::new(Server::default()));
     let mut dice = Dice(0x9e37_79b9_7f4a_7c15);
     for _ in 0..100 {
         random_change(&mut lock(&server), &mut dice);
@@ -401,7 +392,7 @@ fn the_end_is_the_servers_state() {
     let of_proxy = Arc::clone(&kept);
     // Which connections became wrong is nothing to this test.
     let (wrong, _stale) = mpsc::channel();
-    let mut open = kernel::open(Layout::Flat, wrong);
+    let mut open = kernel::open(Mode::Flat, wrong);
     let open = Box::new(move |config| -> Result<Box<dyn Proxy>, ProxyError> {
         let (kernel, kept) = (open(config)?, Arc::clone(&of_proxy));
         Ok(Box::new(Keeps { kernel, kept }))
@@ -431,8 +422,8 @@ fn the_end_is_the_servers_state() {
             }
         });
         let config = kube::Config::new(format!("http://{address}").parse().unwrap());
-        let client = Client::try_from(config).unwrap();
-        let watching = tokio::spawn(follow(client, "node1", to.clone()));
+        let connected = super::server(config, Silence::USUAL).unwrap();
+        let watching = tokio::spawn(follow(connected, "node1", to.clone()));
         let end = Instant::now() + Duration::from_secs(90);
         let mut n = 0;
         // On a busy machine one sync takes in many changes: they go on until there were enough of both.
@@ -482,7 +473,7 @@ fn the_end_is_the_servers_state() {
     let fresh = Sandbox::new().unwrap();
     let synced = fresh.run(|| {
         let (wrong, _stale) = mpsc::channel();
-        let mut proxy = kernel::open(Layout::Flat, wrong)(Config::new("node1"))?;
+        let mut proxy = kernel::open(Mode::Flat, wrong)(Config::new("node1"))?;
         let synced = proxy.sync(&mut held(&server))?;
         // Where nothing differs a look at everything changes nothing.
         let before = nft(LIST_RULES);

@@ -47,7 +47,8 @@ use bstr::BStr;
 use kernel::{Found, Written};
 use rules::{Rules, Shape};
 use service::{Front, Placed, Target, fronts, hairpin, hairpins, id_of_group};
-use sets::{Entry, SetKind, TABLE, Words, element};
+pub(in crate::kube::service) use sets::TABLE;
+use sets::{Entry, SetKind, Words, element};
 
 use super::claims::Claims;
 use super::{Common, FamilyLayout, PortChange, Ports};
@@ -74,6 +75,11 @@ const AT_ONCE: usize = 20_000;
 pub(in crate::kube) fn is_of_fronts(table: &BStr, set: &BStr) -> bool {
     let mut kinds = SetKind::ALL.iter().filter(|kind| kind.is_of_fronts());
     table == TABLE && kinds.any(|kind| set == kind.name())
+}
+
+/// Whether a table is the layout's, by its name.
+pub(in crate::kube) fn is_table(name: &BStr) -> bool {
+    name == TABLE
 }
 
 /// The flat layout of one family.

@@ -7,7 +7,7 @@ use crate::kube::service::model::Protocol;
 use crate::nft::{self, DataType, Element, Set, SetFlags};
 
 /// Name of the table.
-pub(super) const TABLE: &str = "kube-services";
+pub(in crate::kube::service) const TABLE: &str = "kube-services";
 
 /// A type of a field and its length in bytes.
 type Field = (DataType, u32);

@@ -73,6 +73,24 @@ fn ways_to(
     Ok(ways)
 }
 
+/// Whether one family's tables have chains of kube-proxy's iptables mode, of this layout or a kube-proxy's. No table is made.
+pub(in crate::kube::service) fn is_there(backend: Backend, family: Family) -> Result<bool, Error> {
+    let in_use = iptables::tables_in_use(backend, family)?;
+    let tables: Vec<&str> = TABLES
+        .into_iter()
+        .filter(|table| in_use.iter().any(|name| name == table))
+        .collect();
+    if tables.is_empty() {
+        return Ok(false);
+    }
+    let read = Iptables::open_to_look(backend)?.read(family, &tables)?;
+    let has_any = |table: &iptables::Table<'_>| {
+        let mut chains = table.chains();
+        chains.any(|chain| is_kube_proxys(&chain.name().to_owned()))
+    };
+    Ok(read.iter().iter().any(has_any))
+}
+
 /// Removes all chains of kube-proxy's iptables mode from one family's tables, and the rules of built-in chains that
 /// lead to them: those of this layout, and what a kube-proxy of any version from 1.18 on left behind. Says how many
 /// transactions it took. Each table is changed at once; those of nf_tables all at once. A table that is not there is

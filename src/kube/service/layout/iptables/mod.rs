@@ -46,8 +46,8 @@ use std::sync::Arc;
 
 use bstr::{BString, ByteSlice};
 
-pub(in crate::kube::service) use self::cleanup::clean_up;
 use self::cleanup::{TABLES, is_of_a_port, led_to};
+pub(in crate::kube::service) use self::cleanup::{clean_up, is_there};
 use self::rules::{Chain, Rules, Shared, sorted};
 use super::{Common, FamilyLayout, PortChange, Ports};
 use crate::error::Error;

@@ -14,9 +14,14 @@ use crate::nft::build::{
     th, xor,
 };
 use crate::nft::expr::NatRangeFlags;
+use crate::nft::userdata::{self, UserData};
 use crate::nft::{
-    Chain, Element, Family, Hook, Policy, Priority, Rule, Set, Table, TableFlags, Transaction,
+    Chain, Element, Family, Hook, Policy, Priority, Rule, Set, Table, TableFlags, TableRef,
+    Transaction,
 };
+
+/// What says that this library made a table: its name and comment are kube-proxy's.
+const MAKER: &[u8] = b"chainwright";
 
 /// Addresses of the node that have node ports.
 const NODE_PORT_IPS: &str = "nodeport-ips";
@@ -109,6 +114,14 @@ const CHAINS: [&str; 6] = [
     CLUSTER_IPS_CHECK,
 ];
 
+/// Whether this library made a table of this name, or owned it once. One that it took over from a kube-proxy and could not own
+/// is a kube-proxy's still.
+pub(super) fn is_own(table: &TableRef<'_>) -> bool {
+    let maker = UserData::new(table.userdata().unwrap_or_default()).get(userdata::TABLE_MAKER);
+    let flags = table.flags().unwrap_or_default();
+    maker == Some(MAKER) || flags.intersects(TableFlags::OWNER | TableFlags::PERSIST)
+}
+
 /// Adds the table.
 pub(super) fn add_table(
     tx: &mut Transaction,
@@ -116,6 +129,7 @@ pub(super) fn add_table(
     flags: TableFlags,
 ) -> Result<(), Error> {
     let mut table = Table::new(family, TABLE).with_comment(COMMENT)?;
+    userdata::put(&mut table.userdata, userdata::TABLE_MAKER, MAKER);
     table.flags = (!flags.is_empty()).then_some(flags);
     tx.add(&table)?;
     Ok(())

@@ -23,6 +23,7 @@
 //! - Where node ports are at given addresses, and none of them is of a family, that family serves none. Where they are in
 //!   networks, that is decided when a packet comes.
 //! - With `masqueradeAll` the rule's comment is ours.
+//! - Beside the table's comment its user data says that this library made it, which `nft` does not show.
 //!
 //! Also the user data that only `nft` reads is that of its version 1.0.6, so that a table that kube-proxy left is taken
 //! over as it is, but for rules with several source ranges.
@@ -51,7 +52,7 @@ use crate::netns::wait_for_packets;
 use crate::nft::live::Model;
 use crate::nft::{
     self, CommitError, Connection, Generation, Outcome, Ownership, PlanOptions, RuleFilter, Scope,
-    Snapshot, Table, TableFlags, Transaction,
+    Snapshot, Table, TableFlags, TableRef, Transaction,
 };
 use difference::Difference;
 use elements::{Key, Shared, Value};
@@ -59,7 +60,7 @@ use port::content;
 use write::Writer;
 
 /// The table's name.
-const TABLE: &str = "kube-proxy";
+pub(in crate::kube::service) const TABLE: &str = "kube-proxy";
 const COMMENT: &str = "rules for kube-proxy";
 
 /// How large a transaction is at most that only adds, in bytes. What one adds the kernel keeps in a list until it is
@@ -69,6 +70,11 @@ const LARGEST: usize = 1 << 20;
 /// How often it is begun anew when others change the table between reading and committing, before that is left to
 /// [`Connection::reconcile`], which is as patient as [`Retry`](crate::Retry) says.
 const ATTEMPTS: usize = 16;
+
+/// Whether a table is kube-proxy's or of this layout; and if it is, whether this library made it.
+pub(in crate::kube) fn whose(table: &TableRef<'_>) -> Option<bool> {
+    (table.name() == TABLE).then(|| base::is_own(table))
+}
 
 /// Which elements of the shared sets ports ask for.
 type Elements = Claims<PortName, Key, Value>;
