@@ -218,7 +218,7 @@ fn loaded_again(
                 .any(|one| one.chain == *name || one.line.contains_str(name))
             {
                 let plain = !name.contains([' ', '\n', '"']) && !name.starts_with(['-', '!']);
-                let short = name.len() < 29 && !["ACCEPT", "LOG", "RETURN"].contains(name);
+                let short = name.len() < 29 && !["ACCEPT", "ULOG", "RETURN"].contains(name);
                 if plain && short {
                     let _ = writeln!(chains, ":{name} - [0:0]");
                 }

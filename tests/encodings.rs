@@ -289,6 +289,9 @@ fn every_encoding_is_read_and_left_as_it_is() {
                             }
                             // These would be read as rules without the comparison, by iptables-nft.
                             Err(_) if expected.contains("port 0:65535") => expected.clone(),
+                            // 1.8.4 alone puts this into the kernel; no version loads its text.
+                            Err(_) if expected.contains("! -s 0.0.0.0/0") => expected.clone(),
+                            Err(_) if expected.contains("! -s ::/0") => expected.clone(),
                             Err(beyond) => beyond.to_string(),
                         };
                         if found != *expected {

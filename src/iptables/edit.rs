@@ -51,6 +51,10 @@ pub(super) trait Editor {
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
     /// Sees to it that the chain is there, and, unless it is built in, without rules.
     fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
+    /// Whether built-in chains come and go.
+    fn removes_builtin(&self) -> bool {
+        false
+    }
     /// Removes a chain without rules that nothing leads to.
     fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
     /// Gives a chain another name.
@@ -287,14 +291,29 @@ impl TableEdit<'_> {
         self.editor.declare(self.table, chain)
     }
 
-    /// Removes a chain that has no rules and to which nothing leads (`-X CHAIN`).
+    /// Removes a chain that has no rules and to which nothing leads (`-X CHAIN`). On nf_tables that may be a built-in one
+    /// with the policy `ACCEPT`.
     ///
     /// # Errors
-    /// [`Error::Builtin`], [`Error::NoSuchChain`], [`Error::NotEmpty`]; that something leads to it may
+    /// [`Error::Builtin`], [`Error::NoSuchChain`], [`Error::NotEmpty`], [`Error::Drops`]; that something leads to it may
     /// show only when everything is committed.
     pub fn remove_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
-        self.not_builtin(chain)?;
+        if !self.editor.removes_builtin() {
+            self.not_builtin(chain)?;
+        }
+        if self.is_builtin(chain) {
+            let policy = self.editor.policy(self.table, chain)?;
+            if self.editor.rule_count(self.table, chain)? == 0 && policy == Some(Policy::Drop) {
+                return Err(Error::Drops {
+                    table: self.name.to_owned(),
+                    chain: chain.to_owned(),
+                });
+            }
+            if policy.is_none() {
+                return Err(Error::no_such_chain(self.name, chain, []));
+            }
+        }
         self.editor.remove_chain(self.table, chain)
     }
 

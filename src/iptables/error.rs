@@ -118,6 +118,16 @@ pub enum Error {
         /// The chain.
         chain: BString,
     },
+    /// The built-in chain drops packets by its policy, which would end with it.
+    #[error(
+        "chain {chain} of table {table} drops packets by its policy: set that to ACCEPT before it is removed"
+    )]
+    Drops {
+        /// The table.
+        table: String,
+        /// The chain.
+        chain: BString,
+    },
     /// A rule that iptables has no words for may lead to a chain that is to be kept.
     #[error(
         "rule {number} of chain {chain} of table {table} has no words in iptables' language ({why}), so that it is not \
@@ -286,6 +296,7 @@ impl Error {
             | Self::NoPolicy { .. }
             | Self::Policy { .. }
             | Self::NotEmpty { .. }
+            | Self::Drops { .. }
             | Self::NoWords { .. }
             | Self::SharedName { .. }
             | Self::NoSuchRule { .. }

@@ -41,7 +41,7 @@ use chainwright_sys::nf_tables::{NFT_MSG_NEWCHAIN, NFT_MSG_NEWRULE};
 
 use super::nft::{Encoded, Read, meaning, read};
 pub use super::nft::{Writer, writer};
-use super::{Address, ChainKind, NotExpressible, Rule, Target, builtins};
+use super::{Address, ChainKind, Entry, NotExpressible, Rule, Target, builtins};
 use crate::netlink::Messages;
 use crate::nft::{ChainRef, Family, RuleRef, SnapshotTable, Transaction};
 use crate::xt;
@@ -219,7 +219,7 @@ pub(super) fn readings(
 }
 
 /// What a version reads of a rule that is this one.
-fn compared(rule: &Encoded<'_>, version: Version, is: &Result<Rule, NotExpressible>) -> Reading {
+fn compared(rule: &Encoded<'_>, version: Version, is: &Result<Entry, NotExpressible>) -> Reading {
     let (read, lost, looks_up) = match read(rule, version) {
         Read::As {
             rule,
@@ -230,8 +230,8 @@ fn compared(rule: &Encoded<'_>, version: Version, is: &Result<Rule, NotExpressib
         Read::Hidden(why) => return Reading::Hides(why),
     };
     let effect = match is {
-        Ok(is) if is.means_the_same(&read) => return Reading::Right,
-        Ok(is) => effect(is, &read),
+        Ok(is) if is.rule.means_the_same(&read) => return Reading::Right,
+        Ok(is) => effect(&is.rule, &read),
         Err(_) if looks_up => Effect::TakesOthers,
         Err(_) => wider(
             &read,

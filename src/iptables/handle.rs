@@ -321,6 +321,15 @@ impl Iptables {
         }
     }
 
+    /// Makes a legacy table that is not in use yet, as iptables' programs do with each that they look at. In nf_tables it
+    /// does nothing.
+    pub(super) fn make_legacy(&self, family: Family, table: &str) -> Result<(), Error> {
+        if let Inner::Legacy { connections, .. } = &self.inner {
+            connection(connections, family)?.instantiate(table)?;
+        }
+        Ok(())
+    }
+
     /// Changes a table. All of it happens at once, or nothing.
     ///
     /// `edit` says what is to be done. It may be called again, when somebody else changed the tables in

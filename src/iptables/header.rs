@@ -116,6 +116,12 @@ impl Address {
         !self.invert && self.prefix() == Some(0)
     }
 
+    /// Whether no address is meant: the negation of a mask of no bits.
+    #[must_use]
+    pub(super) fn is_nothing(&self) -> bool {
+        self.invert && self.prefix() == Some(0)
+    }
+
     /// Adds it as the value of an option, `-s` or `-d`.
     pub(super) fn print(&self, text: &mut Text, option: &str) {
         text.push(if self.invert { " ! " } else { " " })

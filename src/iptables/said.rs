@@ -16,10 +16,10 @@ type Unsaid = &'static str;
 /// Longest name of a chain, in bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL, as iptables has it).
 const LONGEST_CHAIN_NAME: usize = 28;
 
-/// Length of the longest name that a chain of somebody's own cannot have.
+/// Length of the longest name of a target or a built-in chain.
 const LONGEST_RESERVED_NAME: usize = 11;
 
-/// Words behind `-j` that mean no chain, besides the targets that have a typed value.
+/// Words behind `-j` that never mean a chain. The name of an extension means one where the table has it.
 const VERDICTS: [&[u8]; 6] = [
     b"ACCEPT",
     b"DROP",
@@ -43,8 +43,7 @@ pub(super) fn chain(table: &BStr, name: &BStr) -> Result<(), Unsaid> {
     if bytes.len() > LONGEST_RESERVED_NAME {
         return Ok(());
     }
-    let named = |family| xt::Target::named(family, bytes).is_some();
-    if VERDICTS.contains(&bytes) || named(Family::Ipv4) || named(Family::Ipv6) {
+    if VERDICTS.contains(&bytes) {
         return Err("the name of a chain is that of a target there");
     }
     let builtin = |table: &str, name| builtin(table, name).is_some();
@@ -56,15 +55,26 @@ pub(super) fn chain(table: &BStr, name: &BStr) -> Result<(), Unsaid> {
     Ok(())
 }
 
-/// Whether the rule's text, in this chain, is read as the same rule.
+/// Whether an extension that can be a target has this name.
+pub(super) fn is_target(name: &BStr) -> bool {
+    let named = |family| xt::Target::named(family, name).is_some();
+    name.len() <= LONGEST_RESERVED_NAME && (named(Family::Ipv4) || named(Family::Ipv6))
+}
+
+/// Whether the rule's text, in this chain, is read as the same rule: by itself, or where the chain that it leads to is
+/// `declared` before it.
 pub(super) fn rule(
     family: Family,
     table: &BStr,
     in_chain: &BStr,
     rule: &Rule,
+    declared: bool,
 ) -> Result<(), Unsaid> {
     if let Some(to) = rule.leads_to() {
         chain(table, to)?;
+        if !declared && is_target(to) {
+            return Err("the name of a chain is that of a target there");
+        }
     }
     let in_interface = rule.in_interface.as_ref().map(interface).transpose()?;
     let out_interface = rule.out_interface.as_ref().map(interface).transpose()?;
@@ -192,6 +202,12 @@ fn is_sure_target(target: &Target, protocol: Option<Protocol>) -> bool {
 
 /// Prints the rule and reads it.
 fn is_read_back(family: Family, rule: &Rule) -> bool {
+    if rule.leads_to().is_some() {
+        // Whatever a text declares as a chain is one behind `-j`.
+        let mut conditions = rule.clone();
+        conditions.target = Target::None;
+        return is_read_back(family, &conditions);
+    }
     let mut text = Text::new();
     let read = |rule: &Rule, text: &mut Text| {
         rule.print(text);

@@ -11,8 +11,7 @@ use super::sets::{self, Sets, named};
 use super::{Backend, Counters, Entry, NotExpressible, Policy, Target, said};
 use crate::legacy;
 use crate::nft::{self, Snapshot, SnapshotChain, SnapshotTable};
-use crate::xt::Family;
-use crate::xt::Names;
+use crate::xt::{Family, Names};
 
 /// The tables of one family in one backend, as they were at one moment.
 ///
@@ -37,6 +36,8 @@ struct LegacyTable {
     table: legacy::Table,
     /// The names that several of its chains have: the kernel does not mind.
     shared: HashSet<BString>,
+    /// The names of its chains that targets have, too.
+    of_targets: Vec<BString>,
 }
 
 impl LegacyTable {
@@ -45,7 +46,13 @@ impl LegacyTable {
         let again = table.chains().map(|chain| chain.name());
         let again = again.filter(|name| !names.insert(*name));
         let shared = again.map(BStr::to_owned).collect();
-        Self { table, shared }
+        let of_targets = names.into_iter().filter(|name| said::is_target(name));
+        let of_targets = of_targets.map(BStr::to_owned).collect();
+        Self {
+            table,
+            shared,
+            of_targets,
+        }
     }
 }
 
@@ -153,6 +160,14 @@ impl Tables {
             RuleView::Legacy(rule) => super::legacy::decode_into(rule, entry)?,
         }
         named(&mut entry.rule, &self.sets).map_err(|_| SET_UNKNOWN)?;
+        if let Target::Extension(target) = &entry.rule.target
+            && self.has_chain_of(rule, target.name())
+        {
+            return Err(NotExpressible {
+                expression: None,
+                reason: "the table has a chain of its target's name, which a text takes for the target",
+            });
+        }
         if let (RuleView::Legacy(rule), Source::Legacy(tables)) = (rule, &self.source)
             && let Target::Jump(to) | Target::Goto(to) = &entry.rule.target
         {
@@ -167,6 +182,22 @@ impl Tables {
             }
         }
         Ok(())
+    }
+
+    /// Whether the rule's table has a chain of this name.
+    fn has_chain_of(&self, rule: &RuleView<'_>, name: &str) -> bool {
+        match (rule, &self.source) {
+            (RuleView::Nft(rule), Source::Nft(snapshot)) => {
+                let table = snapshot.table(rule.family(), rule.table());
+                table.is_some_and(|table| table.chain(name).is_some())
+            }
+            (RuleView::Legacy(rule), Source::Legacy(tables)) => {
+                let table = rule.table().name();
+                let mut tables = tables.iter().filter(|legacy| legacy.table.name() == table);
+                tables.any(|legacy| legacy.of_targets.iter().any(|other| other == name))
+            }
+            _ => false,
+        }
     }
 
     /// Puts names in the place of a rule's sets, as far as they are found.

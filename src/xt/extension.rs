@@ -8,7 +8,7 @@ use std::cell::Cell;
 use std::fmt;
 
 use super::difference::Difference;
-use super::option::{Context, Given, OptionError, OptionGroup, OptionSpec};
+use super::option::{Context, Given, OptionError, OptionGroup, OptionSpec, Values};
 use super::sets::{SetId, UnresolvedSet};
 use super::text::Text;
 
@@ -100,6 +100,11 @@ pub(super) trait Extension: Sized {
     /// Its options when it is asked for by that name.
     fn options(_name: &str) -> &'static [OptionSpec] {
         Self::OPTIONS
+    }
+
+    /// The names that a value of its options can be, for who asks for help: a heading, and a line for each.
+    fn names_of_values(_family: Family) -> Vec<String> {
+        Vec::new()
     }
 
     /// The revision that is written for that family.
@@ -233,6 +238,7 @@ pub struct Spec<T: 'static> {
     pub(super) names: &'static [&'static str],
     pub(super) families: Families,
     pub(super) options: fn(&str) -> &'static [OptionSpec],
+    pub(super) names_of_values: fn(Family) -> Vec<String>,
     pub(super) groups: &'static [OptionGroup],
     pub(super) differences: &'static [Difference],
     pub(super) read: fn(Family, u8, &[u8]) -> Option<T>,
@@ -291,6 +297,27 @@ impl<T> Spec<T> {
     #[must_use]
     pub fn options(&self, name: &str) -> &'static [OptionSpec] {
         (self.options)(name)
+    }
+
+    /// What `iptables -h` prints of it as a match or a target of that name: its options, and the names that their values can
+    /// be.
+    pub(crate) fn help(&self, kind: &str, name: &str, family: Family) -> String {
+        let mut text = format!("\n{name} {kind} options:\n");
+        for option in self.options(name) {
+            let sign = if option.inverts { "[!] " } else { "    " };
+            let value = match option.values {
+                Values::None => "",
+                Values::Optional => " [value]",
+                Values::One => " value",
+                Values::Two => " value value",
+            };
+            text.push_str(&format!("{sign}--{}{value}\n", option.name));
+        }
+        for line in (self.names_of_values)(family) {
+            text.push_str(&line);
+            text.push('\n');
+        }
+        text
     }
 
     /// Which of its options are ways of saying one thing, when it is asked for by that name.
@@ -449,6 +476,7 @@ macro_rules! registry {
                     names: <$module::$Variant as $crate::xt::Extension>::NAMES,
                     families: <$module::$Variant as $crate::xt::Extension>::FAMILIES,
                     options: <$module::$Variant as $crate::xt::Extension>::options,
+                    names_of_values: <$module::$Variant as $crate::xt::Extension>::names_of_values,
                     groups: <$module::$Variant as $crate::xt::Extension>::GROUPS,
                     differences: <$module::$Variant as $crate::xt::Extension>::DIFFERENCES,
                     read: |family, revision, info| {

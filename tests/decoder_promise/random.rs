@@ -59,7 +59,7 @@ pub(crate) const CHAINS: [&str; 16] = [
     "KUBE-SERVICES",
     "other",
     "ACCEPT",
-    "LOG",
+    "ULOG",
     "a b",
     "x\ny",
     "quo\"te",

@@ -20,6 +20,7 @@ mod glob;
 mod graph;
 mod guard;
 mod iptables;
+mod iptables_apply;
 mod kubelet;
 mod legacy_tables;
 mod list;

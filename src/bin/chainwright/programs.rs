@@ -1,7 +1,7 @@
 //! The programs of iptables': links to this one under their names, and verbs of the same names.
 
 use std::ffi::OsString;
-use std::io::{BufWriter, IsTerminal, stderr, stdin, stdout};
+use std::io::{BufWriter, IsTerminal, Write as _, stderr, stdin, stdout};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::process::ExitCode;
@@ -9,24 +9,41 @@ use std::process::ExitCode;
 use chainwright::iptables::program::{Program, Streams, Tool};
 use clap::Subcommand;
 
+use crate::iptables_apply;
 use crate::output::{Harmless, standard_output};
 
 /// The exit code, if this process was called by the name of a program of iptables', or that stands first
 /// behind its own name.
 pub(crate) fn called(words: &[OsString]) -> Option<ExitCode> {
-    let named = |name: &OsString| Program::named(Path::new(name).file_name()?.to_str()?);
     let (first, rest) = words.split_first()?;
-    let (program, rest) = match named(first) {
-        Some(program) => (program, rest),
-        None => {
-            let (second, rest) = rest.split_first()?;
-            (
-                named(second).filter(|_| !second.as_bytes().contains(&b'/'))?,
-                rest,
-            )
+    let name = Path::new(first).file_name()?.to_str()?;
+    if let Some(code) = by_name(name, rest) {
+        return Some(code.into());
+    }
+    let (second, rest) = rest.split_first()?;
+    let name = second.to_str().filter(|name| !name.contains('/'))?;
+    Some(by_name(name, rest)?.into())
+}
+
+/// The exit code of the program of that name, if there is one.
+fn by_name(name: &str, words: &[OsString]) -> Option<u8> {
+    if let Some(program) = Program::named(name) {
+        return Some(run(&program, words));
+    }
+    if matches!(name, "iptables-apply" | "ip6tables-apply") {
+        return Some(iptables_apply::run(name, words));
+    }
+    let why = match name {
+        "xtables-monitor" => {
+            "it is not here; `chainwright watch` shows changes of nf_tables as they happen"
         }
+        _ if name.starts_with("arptables") || name.starts_with("ebtables") => {
+            "chainwright has no tables of arptables and ebtables; `nft` has the families arp and bridge"
+        }
+        _ => return None,
     };
-    Some(run(&program, rest).into())
+    let _ = writeln!(stderr().lock(), "{name}: {why}");
+    Some(1)
 }
 
 fn run(program: &Program, words: &[OsString]) -> u8 {

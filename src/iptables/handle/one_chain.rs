@@ -3,7 +3,7 @@
 use bstr::BStr;
 
 use super::{Inner, Iptables};
-use crate::iptables::nft::decode;
+use crate::iptables::nft::decode_into;
 use crate::iptables::sets::named;
 use crate::iptables::view::{SET_UNKNOWN, references};
 use crate::iptables::{ChainKind, Entry, Error, Family, NotExpressible};
@@ -14,8 +14,8 @@ pub(in crate::iptables) struct OneChain {
     pub(in crate::iptables) kind: ChainKind,
     /// How many rules lead to it.
     pub(in crate::iptables) references: u32,
-    /// Its rules; of one that iptables has no words for, its bytecode.
-    pub(in crate::iptables) rules: Vec<Result<Entry, (NotExpressible, String)>>,
+    /// Its rules.
+    pub(in crate::iptables) rules: Vec<Result<Entry, NotExpressible>>,
 }
 
 impl Iptables {
@@ -43,7 +43,10 @@ impl Iptables {
             let mut rules = Vec::new();
             let listed = connection
                 .rules(RuleFilter::chain(of, table, chain))?
-                .for_each(|rule| rules.push(decode(&rule).map_err(|why| (why, rule.to_string()))));
+                .for_each(|rule| {
+                    let mut entry = Entry::default();
+                    rules.push(decode_into(&rule, &mut entry).map(|()| entry));
+                });
             match listed {
                 Err(error) if !error.ask_again() => return Err(error.into()),
                 Ok(()) if connection.generation()? == generation => {}
@@ -58,7 +61,7 @@ impl Iptables {
                 if let Ok(entry) = line
                     && named(&mut entry.rule, &self.sets).is_err()
                 {
-                    *line = Err((SET_UNKNOWN, String::new()));
+                    *line = Err(SET_UNKNOWN);
                 }
             }
             return Ok(Some(OneChain {

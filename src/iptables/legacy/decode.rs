@@ -2,12 +2,12 @@
 
 use std::net::IpAddr;
 
-use bstr::{BStr, ByteSlice};
+use bstr::ByteSlice;
 
 use crate::iptables::{Address, Entry, Interface, NotExpressible, Protocol, Rule, Target, said};
 use crate::legacy::{
-    ChainRef, Draft, DraftChain, DraftRule, DraftTarget, ExtensionRef, Family as LegacyFamily,
-    Header, InterfaceMatch, Inversions, Ipv4Flags, Ipv6Flags, Malformed, Masked, Matches, RuleRef,
+    ChainRef, Draft, DraftRule, DraftTarget, ExtensionRef, Family as LegacyFamily, Header,
+    InterfaceMatch, Inversions, Ipv4Flags, Ipv6Flags, Malformed, Masked, Matches, RuleRef,
     Target as LegacyTarget,
 };
 use crate::xt::{self, Family};
@@ -19,11 +19,11 @@ use crate::xt::{self, Family};
 /// service in its header, an interface's mask that no name has, a verdict without a name.
 pub fn decode(entry: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
     let mut read = Entry::default();
-    decode_into(entry, &mut read)?;
+    decode_as(entry, &mut read, false)?;
     Ok(read)
 }
 
-/// The same in the memory of another one, of which nothing is left.
+/// The same of a rule of a table whose chains are known, in the memory of another one, of which nothing is left.
 ///
 /// # Errors
 /// As [`decode`]; it may hold anything then.
@@ -31,6 +31,11 @@ pub(in crate::iptables) fn decode_into(
     entry: &RuleRef<'_>,
     into: &mut Entry,
 ) -> Result<(), NotExpressible> {
+    decode_as(entry, into, true)
+}
+
+/// `declared` says whether a text declares the chain that the rule leads to.
+fn decode_as(entry: &RuleRef<'_>, into: &mut Entry, declared: bool) -> Result<(), NotExpressible> {
     let target = match entry.target().map_err(malformed)? {
         LegacyTarget::Accept => Read::Said(Target::Accept),
         LegacyTarget::Drop => Read::Said(Target::Drop),
@@ -64,13 +69,13 @@ pub(in crate::iptables) fn decode_into(
     };
     let chain = builtin.map_or("", |hook| hook.chain_name());
     into.counters = entry.counters();
-    said(table.family(), table.name().as_bstr(), chain.into(), rule)
+    let (family, name) = (family_of(table.family())?, table.name().as_bstr());
+    said::rule(family, name, chain.into(), rule, declared).map_err(not_expressible)
 }
 
 /// Reads a rule of a table that is being changed.
 pub(super) fn decode_draft(
     draft: &Draft<'_>,
-    chain: &DraftChain<'_>,
     entry: &DraftRule<'_>,
 ) -> Result<Entry, NotExpressible> {
     let name = |chain| {
@@ -99,8 +104,6 @@ pub(super) fn decode_draft(
         target,
         &mut rule,
     )?;
-    let name = table.name().as_bstr();
-    said(table.family(), name, chain.name(), &rule)?;
     Ok(Entry {
         rule,
         counters: entry.counters(),
@@ -111,17 +114,6 @@ pub(super) fn decode_draft(
 fn holds(chain: &ChainRef<'_>, rule: &RuleRef<'_>) -> bool {
     let start = chain.bytes().as_ptr_range();
     start.contains(&rule.bytes().as_ptr())
-}
-
-/// That the rule's text is read as the same.
-fn said(
-    family: LegacyFamily,
-    table: &BStr,
-    chain: &BStr,
-    rule: &Rule,
-) -> Result<(), NotExpressible> {
-    let family = family_of(family)?;
-    said::rule(family, table, chain, rule).map_err(not_expressible)
 }
 
 fn family_of(family: LegacyFamily) -> Result<Family, NotExpressible> {

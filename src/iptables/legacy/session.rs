@@ -237,9 +237,7 @@ impl Editor for Session<'_> {
             return Ok(Vec::new());
         };
         let rules = chain.rules();
-        Ok(rules
-            .map(|rule| decode_draft(draft, &chain, &rule))
-            .collect())
+        Ok(rules.map(|rule| decode_draft(draft, &rule)).collect())
     }
 
     fn append(

@@ -9,7 +9,7 @@ use bstr::ByteSlice;
 use super::encode::NO_INTERFACE;
 use super::{Encoded, FRAGMENT_OFFSET, fields, header, ports};
 use crate::iptables::{
-    Address, Counters, Entry, Interface, NotExpressible, Protocol, Rule, Target, said,
+    Address, Counters, Entry, Interface, NotExpressible, Protocol, Target, said,
 };
 use crate::nft::expr::{
     self, Bitwise, BitwiseOp, Cmp, CmpOp, Data, Decoded, Immediate, Limit, LimitType, Log, Meta,
@@ -28,11 +28,11 @@ use crate::xt::{self, Family};
 /// another.
 pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
     let mut entry = Entry::default();
-    decode_into(encoded, &mut entry)?;
+    decode_as(encoded, &mut entry, false)?;
     Ok(entry)
 }
 
-/// The same in the memory of another one, of which nothing is left.
+/// The same of a rule of a table whose chains are known, in the memory of another one, of which nothing is left.
 ///
 /// # Errors
 /// As [`decode`]; it may hold anything then.
@@ -40,9 +40,18 @@ pub(in crate::iptables) fn decode_into(
     encoded: &RuleRef<'_>,
     entry: &mut Entry,
 ) -> Result<(), NotExpressible> {
+    decode_as(encoded, entry, true)
+}
+
+/// `declared` says whether a text declares the chain that the rule leads to.
+fn decode_as(
+    encoded: &RuleRef<'_>,
+    entry: &mut Entry,
+    declared: bool,
+) -> Result<(), NotExpressible> {
     let family = take_in(&encoded.into(), entry, false)?;
     let (table, chain) = (encoded.table(), encoded.chain());
-    let said = said::rule(family, table, chain, &entry.rule);
+    let said = said::rule(family, table, chain, &entry.rule, declared);
     said.map_err(|reason| NotExpressible {
         expression: None,
         reason,
@@ -53,10 +62,10 @@ pub(in crate::iptables) fn decode_into(
 ///
 /// # Errors
 /// [`NotExpressible`], if anything in it is more than a rule says.
-pub(in crate::iptables) fn meaning(encoded: &Encoded<'_>) -> Result<Rule, NotExpressible> {
+pub(in crate::iptables) fn meaning(encoded: &Encoded<'_>) -> Result<Entry, NotExpressible> {
     let mut entry = Entry::default();
     take_in(encoded, &mut entry, true)?;
-    Ok(entry.rule)
+    Ok(entry)
 }
 
 /// Takes in all expressions and the user data; with what never holds and is overlooked in text, if that is asked
@@ -579,6 +588,9 @@ impl Decoder<'_> {
             address(self.family, mask.as_slice()).ok_or(OTHER)?,
             invert,
         );
+        if read.is_nothing() {
+            return Err(NEVER); // iptables-nft loads no `! -s 0.0.0.0/0`
+        }
         let slot = if offset == header.source {
             &mut self.entry.rule.source
         } else if offset == header.destination {

@@ -80,6 +80,9 @@ pub enum Unwritable {
         /// The name.
         name: BString,
     },
+    /// It compares with no address at all: the negation of a mask of no bits.
+    #[error("the rule matches no address: a negated mask of zeroes")]
+    NoAddress,
     /// It looks for fragments, which are not in the header of IPv6.
     #[error("only IPv4 has fragments in its header; for IPv6 there is the match frag")]
     Fragment,
@@ -233,6 +236,9 @@ impl Encoder {
                     address: address.address,
                 });
             }
+            if address.is_nothing() {
+                return Err(Unwritable::NoAddress);
+            }
             encode_address(encoded, offset, address);
         }
         Ok(())
@@ -342,8 +348,8 @@ fn encode_address(encoded: &mut nft::Rule<'_>, offset: u32, address: &Address) {
     with_octets(address, |bytes, mask| {
         // A prefix of whole bytes is a shorter load; anything else is a whole one and a mask.
         let (length, masked) = match address.prefix() {
-            Some(0) if !address.invert => return, // every address
-            Some(prefix) if prefix > 0 && prefix % 8 == 0 => ((prefix / 8) as usize, false),
+            Some(0) => return, // every address
+            Some(prefix) if prefix % 8 == 0 => ((prefix / 8) as usize, false),
             _ => (bytes.len(), true),
         };
         encoded.push(&network(offset, length as u32));

@@ -11,7 +11,8 @@
 //! iptables writes `! --sport 1 ! --dport 2` as `cmp neq` of 4 bytes, which is another thing: not both
 //! of them. So that is not what is written here, and not what is read.
 //!
-//! `nft` also writes `cmp lt` and `cmp gte`. What is compared several times becomes several matches.
+//! `nft` also writes `cmp lt` and `cmp gte`: `dport 80-90` is `cmp gte` and `cmp lte`, which becomes one range again. What
+//! one match cannot compare becomes several matches.
 
 use crate::nft;
 use crate::nft::expr::{Bitwise, Cmp, CmpOp, Payload, PayloadBase, Range, RangeOp, Register};
@@ -146,15 +147,13 @@ pub(super) fn compared(
                 CmpOp::LT => PortRange::new(port, u16::MAX).not().positive(),
                 _ => return None,
             };
-            set_ports(matches, protocol, offset, range);
-            Some(())
+            set_ports(matches, protocol, offset, range)
         }
         (TCP | UDP, SOURCE_PORT, 4, None) if op == CmpOp::EQ => {
             let &[a, b, c, d] = value else { return None };
             let (source, destination) = (u16::from_be_bytes([a, b]), u16::from_be_bytes([c, d]));
-            set_ports(matches, protocol, SOURCE_PORT, source.into());
-            set_ports(matches, protocol, DESTINATION_PORT, destination.into());
-            Some(())
+            set_ports(matches, protocol, SOURCE_PORT, source.into())?;
+            set_ports(matches, protocol, DESTINATION_PORT, destination.into())
         }
         _ => None,
     }
@@ -194,32 +193,52 @@ pub(super) fn within(
         RangeOp::NEQ => range.not(),
         _ => return None,
     };
-    set_ports(matches, protocol, offset, range);
+    set_ports(matches, protocol, offset, range)
+}
+
+/// Takes in a comparison of a port: as part of the last match of the protocol that has room for it, where two ranges that
+/// follow one another are the one range that is within both, else as a match of its own.
+fn set_ports(matches: &mut Vec<Match>, protocol: u8, offset: u32, range: PortRange) -> Option<()> {
+    let source = offset == SOURCE_PORT;
+    let start = matches.iter().rposition(Match::has_effects);
+    let start = start.map_or(0, |at| at + 1);
+    let own = matches[start..].iter_mut();
+    for ports in own.filter_map(|one| port_of(one, protocol, source)) {
+        if let Some(both) = within_both(*ports, range) {
+            *ports = both;
+            return Some(());
+        }
+    }
+    let mut one = match protocol {
+        TCP => Match::Tcp(Tcp::default()),
+        _ => Match::Udp(Udp::default()),
+    };
+    *port_of(&mut one, protocol, source)? = range;
+    matches.push(one);
     Some(())
 }
 
-fn set_ports(matches: &mut Vec<Match>, protocol: u8, offset: u32, range: PortRange) {
-    let source = offset == SOURCE_PORT;
-    let free = |ports: PortRange| ports == PortRange::ANY;
-    if protocol == TCP {
-        let is_free = |tcp: &Tcp| free(if source { tcp.source } else { tcp.destination });
-        with_tcp(matches, is_free, |tcp| {
-            *(if source {
-                &mut tcp.source
-            } else {
-                &mut tcp.destination
-            }) = range;
-        });
-    } else {
-        let is_free = |udp: &Udp| free(if source { udp.source } else { udp.destination });
-        with_udp(matches, is_free, |udp| {
-            *(if source {
-                &mut udp.source
-            } else {
-                &mut udp.destination
-            }) = range;
-        });
+/// The ports that a match of the protocol compares.
+const fn port_of(one: &mut Match, protocol: u8, source: bool) -> Option<&mut PortRange> {
+    match (one, protocol, source) {
+        (Match::Tcp(tcp), TCP, true) => Some(&mut tcp.source),
+        (Match::Tcp(tcp), TCP, false) => Some(&mut tcp.destination),
+        (Match::Udp(udp), UDP, true) => Some(&mut udp.source),
+        (Match::Udp(udp), UDP, false) => Some(&mut udp.destination),
+        _ => None,
     }
+}
+
+/// The ports within both ranges, if one range can say that.
+fn within_both(one: PortRange, other: PortRange) -> Option<PortRange> {
+    if one == PortRange::ANY {
+        return Some(other);
+    }
+    if one.invert || other.invert {
+        return (one == other).then_some(one);
+    }
+    let (first, last) = (one.first.max(other.first), one.last.min(other.last));
+    (first <= last).then(|| PortRange::new(first, last))
 }
 
 /// Adds to the last match of TCP, if it is free for that and nothing with effects stands behind it, else
@@ -236,19 +255,4 @@ fn with_tcp(matches: &mut Vec<Match>, is_free: impl Fn(&Tcp) -> bool, add: impl 
     let mut tcp = Tcp::default();
     add(&mut tcp);
     matches.push(Match::Tcp(tcp));
-}
-
-/// As [`with_tcp`], of UDP.
-fn with_udp(matches: &mut Vec<Match>, is_free: impl Fn(&Udp) -> bool, add: impl FnOnce(&mut Udp)) {
-    let last = matches
-        .iter()
-        .rposition(|m| matches!(m, Match::Udp(_)) || m.has_effects());
-    if let Some(Match::Udp(udp)) = last.and_then(|at| matches.get_mut(at))
-        && is_free(udp)
-    {
-        return add(udp);
-    }
-    let mut udp = Udp::default();
-    add(&mut udp);
-    matches.push(Match::Udp(udp));
 }

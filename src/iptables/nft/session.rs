@@ -11,7 +11,7 @@ use std::collections::HashMap;
 
 use bstr::{BStr, BString, ByteSlice};
 
-use super::{Encoder, Profile, decode};
+use super::{Encoder, Profile, meaning};
 use crate::iptables::edit::Editor;
 use crate::iptables::{Builtin, Counters, Entry, Error, NotExpressible, Rule, Target, builtin};
 use crate::netlink;
@@ -304,7 +304,7 @@ impl<'c> Session<'c> {
         let mut slots = Vec::new();
         let filter = RuleFilter::chain(state.family.into(), &state.name, &*kernel_name);
         let listed = self.connection.rules(filter)?.for_each(|rule| {
-            let mut entry = decode(&rule);
+            let mut entry = meaning(&(&rule).into());
             if state.renamed
                 && let Ok(entry) = &mut entry
                 && let Some(to) = entry.rule.leads_to_mut()

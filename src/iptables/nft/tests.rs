@@ -426,6 +426,66 @@ fn what_nft_writes_has_iptables_words() {
     assert_eq!(listed(Family::Ipv4, kind(&[7])), None);
 }
 
+/// Comparisons of ports as `nft` writes them: ranges are whole, in any order, and what one match cannot compare is several.
+#[test]
+fn comparisons_of_ports_are_one_range_where_they_can_be() {
+    use CmpOp as Op;
+    let ports = |offset| Payload::load(PayloadBase::TRANSPORT, offset, 2, Register::R1);
+    let rule = |protocol: u8, parts: &[(u32, CmpOp, u16)]| {
+        let mut rule = bare()
+            .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
+            .with(&Cmp::eq(Register::R1, &[protocol]));
+        for (offset, op, port) in parts {
+            rule.push(&ports(*offset))
+                .push(&Cmp::new(Register::R1, *op, &port.to_be_bytes()));
+        }
+        listed(Family::Ipv4, rule).map(|rule| rule.to_string())
+    };
+    let source = 0;
+    for (parts, text) in [
+        (&[(2, Op::GTE, 67), (2, Op::LTE, 69)][..], "--dport 67:69"),
+        (&[(2, Op::LTE, 69), (2, Op::GTE, 67)], "--dport 67:69"),
+        (&[(2, Op::GT, 66), (2, Op::LT, 70)], "--dport 67:69"),
+        (&[(0, Op::GTE, 67), (0, Op::LTE, 67)], "--sport 67"),
+        (
+            &[(0, Op::GTE, 67), (0, Op::LTE, u16::MAX)],
+            "--sport 67:65535",
+        ),
+        (&[(0, Op::GTE, 0), (0, Op::LTE, 69)], "--sport 0:69"),
+        (&[(2, Op::GTE, 5), (2, Op::GTE, 6)], "--dport 6:65535"),
+        (
+            &[(2, Op::GTE, 6), (2, Op::LTE, 7), (0, Op::EQ, 5)],
+            "--sport 5 --dport 6:7",
+        ),
+        (
+            &[
+                (0, Op::GTE, 6),
+                (2, Op::GTE, 1),
+                (2, Op::LTE, 2),
+                (0, Op::LTE, 7),
+            ],
+            "--sport 6:7 --dport 1:2",
+        ),
+        (&[(2, Op::NEQ, 5), (2, Op::NEQ, 5)], "! --dport 5"),
+    ] {
+        for (protocol, name) in [(6, "tcp"), (17, "udp")] {
+            let whole = format!("-p {name} -m {name} {text}");
+            assert_eq!(rule(protocol, parts), Some(whole), "{parts:?}");
+        }
+        // iptables compares these by extensions alone.
+        for protocol in [33, 132, 136] {
+            assert_eq!(rule(protocol, parts), None, "{parts:?}");
+        }
+    }
+    let several = rule(17, &[(2, Op::GT, 5), (2, Op::NEQ, 7)]);
+    let text = "-p udp -m udp --dport 6:65535 -m udp ! --dport 7";
+    assert_eq!(several.as_deref(), Some(text));
+    // No port is left: one range cannot say that.
+    let none = rule(6, &[(source, Op::GT, 9), (source, Op::LTE, 5)]);
+    let text = "-p tcp -m tcp --sport 10:65535 -m tcp --sport 0:5";
+    assert_eq!(none.as_deref(), Some(text));
+}
+
 /// What iptables-nft 1.8.9 would load without the comparison, or with another.
 #[test]
 fn what_the_real_tool_reads_as_another_rule_is_not_said() {
@@ -520,8 +580,29 @@ fn what_can_never_match_is_not_written_as_what_always_does() {
         source: Some(Address::network([0; 4].into(), 0).not()),
         ..Rule::new(Target::Drop)
     };
-    let encoded = encode(Family::Ipv4, "filter", "A", &never).unwrap();
-    assert_eq!(listed(Family::Ipv4, encoded), Some(never));
+    // As nft writes it; no iptables-nft loads `! -s 0.0.0.0/0`, whose expressions the kernel refuses.
+    assert_eq!(
+        encode(Family::Ipv4, "filter", "A", &never).err(),
+        Some(Unwritable::NoAddress)
+    );
+    for length in [1_u32, 4] {
+        let nothing = &[0; 4][..length as usize];
+        let native = bare()
+            .with(&Payload::load(
+                PayloadBase::NETWORK,
+                12,
+                length,
+                Register::R1,
+            ))
+            .with(&Bitwise::mask_xor(Register::R1, nothing, nothing));
+        let never = native
+            .clone()
+            .with(&Cmp::new(Register::R1, CmpOp::NEQ, nothing));
+        assert_eq!(listed(Family::Ipv4, never), None);
+        let always = native.with(&Cmp::eq(Register::R1, nothing));
+        let read = listed(Family::Ipv4, always).map(|rule| rule.to_string());
+        assert_eq!(read.as_deref(), Some(""));
+    }
     let other = Rule {
         source: Some(Address::network([10; 4].into(), 32)),
         ..Rule::new(Target::Drop)

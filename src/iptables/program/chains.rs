@@ -8,14 +8,11 @@ use super::Program;
 use crate::iptables::handle::OneChain;
 use crate::iptables::{
     Backend, Builtin, Chain, ChainKind, Counters, Entry, Error, Iptables, NotExpressible, Policy,
-    RuleView, Tables, Target, builtins,
+    Tables, Target, builtins,
 };
 
-/// Why a rule cannot be said, and its bytes.
-pub(super) type Unsaid = (NotExpressible, String);
-
-/// A rule, if it can be said.
-pub(super) type Line = Result<Entry, Unsaid>;
+/// A rule, if iptables' language can express it.
+pub(super) type Line = Result<Entry, NotExpressible>;
 
 /// What was read of a table.
 pub(super) enum Read {
@@ -29,6 +26,8 @@ pub(super) struct Listed<'r> {
     pub(super) name: BString,
     pub(super) kind: ChainKind,
     pub(super) references: u32,
+    /// Whether a text can have the chain.
+    pub(super) expressible: bool,
     rules: Rules<'r>,
 }
 
@@ -67,6 +66,7 @@ impl Read {
                     name: name.clone(),
                     kind: one.kind,
                     references: one.references,
+                    expressible: true,
                     rules: Rules::Read(&one.rules),
                 }];
             }
@@ -93,6 +93,7 @@ impl Read {
             name: chain.name().to_owned(),
             kind: chain.kind(),
             references: listed(chain),
+            expressible: chain.not_expressible().is_none(),
             rules: Rules::Of(tables, *chain),
         }));
         let place = |name: &BStr| builtin.iter().position(|builtin| name == builtin.chain);
@@ -114,6 +115,7 @@ impl Listed<'_> {
                 counters: Counters::default(),
             },
             references: 0,
+            expressible: true,
             rules: Rules::None,
         }
     }
@@ -123,19 +125,8 @@ impl Listed<'_> {
         match &self.rules {
             Rules::None => Box::new(std::iter::empty()),
             Rules::Read(lines) => Box::new(lines.iter().cloned()),
-            Rules::Of(tables, chain) => Box::new(chain.rules().map(|rule| {
-                let entry = tables.entry(&rule);
-                entry.map_err(|why| (why, bytes(&rule)))
-            })),
+            Rules::Of(tables, chain) => Box::new(chain.rules().map(|rule| tables.entry(&rule))),
         }
-    }
-}
-
-/// A rule's bytecode, or what a legacy one holds.
-fn bytes(rule: &RuleView<'_>) -> String {
-    match rule {
-        RuleView::Nft(rule) => rule.to_string(),
-        RuleView::Legacy(rule) => format!("{rule:?}"),
     }
 }
 

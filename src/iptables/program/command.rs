@@ -8,11 +8,16 @@ use super::chains::Read;
 use super::complaint::{Complaint, NO_CHAIN};
 use super::list::{Columns, as_rules};
 use super::{Program, in_a_line};
-use crate::Retry;
 use crate::iptables::text::{Called, Command, Listing, Verb, Wait, carry_out};
-use crate::iptables::{Backend, Counters, Error, Iptables, Rule, Target, builtins, tables_in_use};
-use crate::legacy::LockPolicy;
+use crate::iptables::{
+    Backend, ChainKind, Counters, Error, Iptables, Policy, Rule, Target, builtins, tables_in_use,
+};
 use crate::xt::{Names, Text};
+
+/// The comment on base chains of a table that are none of iptables'.
+pub(super) fn base_chains(table: impl std::fmt::Display) -> String {
+    format!("# Table `{table}' contains incompatible base-chains, use 'nft' tool to list them.")
+}
 
 /// What a command was about.
 pub(super) enum Outcome {
@@ -40,7 +45,7 @@ impl Program {
         }
         if called.help || called.version {
             let said = match called.help {
-                true => self.help(),
+                true => self.help() + &called.extensions,
                 false => format!("{}\n", self.version()),
             };
             let written = output.write_all(said.as_bytes());
@@ -72,25 +77,42 @@ impl Program {
         output: &mut dyn Write,
     ) -> Result<Outcome, Complaint> {
         let failed = |error: Error| Complaint::of_command(self, &error, command);
-        let mut iptables = self.open().map_err(failed)?;
+        let (mut iptables, lock) = self.open(&[table], Some(called.wait.patience()))?;
         let only = command.chain.as_ref().map(|chain| chain.as_bstr());
         let read = Read::new(&mut iptables, self, table, only).map_err(failed)?;
-        let chains = read.chains(table, only);
+        let mut chains = read.chains(table, only);
+        let all = chains.len();
+        chains.retain(|chain| chain.kind != ChainKind::Foreign);
         if only.is_some() && chains.is_empty() {
             return Err(Complaint::plain(NO_CHAIN));
         }
-        let written = if listing.as_rules {
-            as_rules(&chains, listing.number, called.verbose, output)
+        let mut text = Text::new();
+        if chains.len() < all {
+            text.display(format_args!("{}\n", base_chains(table)));
+        }
+        let listed = if listing.as_rules {
+            as_rules(&mut text, &chains, listing.number, called.verbose)
         } else {
             let columns = Columns::new(self.family, called);
             chains.iter().enumerate().try_for_each(|(place, chain)| {
                 if place > 0 {
-                    output.write_all(b"\n")?;
+                    text.push("\n");
                 }
-                columns.chain(chain, listing.number, output)
+                columns.chain(&mut text, chain, listing.number)
             })
         };
-        written.map_err(Complaint::of_output)?;
+        if listed.is_err() || chains.iter().any(|chain| !chain.expressible) {
+            let what = match only {
+                Some(chain) => format!("chain `{chain}' in table `{table}'"),
+                None => format!("table `{table}'"),
+            };
+            return Err(Complaint::other(format!(
+                "{what} is incompatible, use 'nft' tool."
+            )));
+        }
+        output
+            .write_all(text.as_bytes())
+            .map_err(Complaint::of_output)?;
         if let Some(number) = called.zero {
             // What was counted is lost only once it is said.
             output.flush().map_err(Complaint::of_output)?;
@@ -98,6 +120,7 @@ impl Program {
                 verb: Verb::Zero(number),
                 ..command.clone()
             };
+            drop(lock);
             self.change(&zero, called.wait, table)?;
         }
         Ok(Outcome::Said)
@@ -113,12 +136,7 @@ impl Program {
                 return Ok(());
             }
         }
-        let wait = match wait {
-            Wait::No | Wait::Forever => Retry::FOREVER,
-            Wait::For(time) => Retry::within(time),
-        };
-        let mut iptables = self.open().map_err(|error| failed(&error))?;
-        iptables = iptables.with_lock(LockPolicy::Standard, wait);
+        let (mut iptables, _lock) = self.open(&[table], Some(wait.patience()))?;
         let builtin = builtins(table).unwrap_or_default();
         let changed = iptables.update(self.family, table, |edit| {
             // Agents make chains that are there already all day, and a transaction that the kernel takes back costs it
@@ -132,7 +150,28 @@ impl Program {
                     chain: chain.clone(),
                 });
             }
+            // To be set to 0, a built-in chain must be there; nothing is made for it.
+            if let (Verb::Zero(_), Some(chain), Backend::Nft) =
+                (&command.verb, &command.chain, self.backend)
+                && edit.is_builtin(chain.as_bstr())
+                && edit.policy(chain.as_bstr())?.is_none()
+            {
+                return Err(Error::no_such_chain(table, chain.as_bstr(), []));
+            }
             carry_out(&mut command.clone(), None, edit)?;
+            // As the real one: built-in chains in which nothing is go with the others.
+            if let (Verb::DeleteChain, None, Backend::Nft) =
+                (&command.verb, &command.chain, self.backend)
+            {
+                for builtin in builtin {
+                    if edit.policy(builtin.chain.into())? == Some(Policy::Accept) {
+                        match edit.remove_chain(builtin.chain) {
+                            Err(Error::NotEmpty { .. }) => {}
+                            removed => removed?,
+                        }
+                    }
+                }
+            }
             // As the real tools: packets are counted from here on.
             let counted_anew = match (&command.verb, self.backend) {
                 (Verb::Policy(_), Backend::Nft) | (Verb::Flush, Backend::Legacy) => builtin,
@@ -203,7 +242,7 @@ impl Program {
     }
 
     /// What `-h` prints.
-    fn help(&self) -> String {
+    pub(super) fn help(&self) -> String {
         let (version, name) = (self.version(), &self.name);
         format!(
             "{version}\n\n\

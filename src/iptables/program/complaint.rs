@@ -4,9 +4,11 @@ use bstr::{BString, ByteSlice};
 
 use super::Program;
 use crate::errno::Errno;
+use crate::iptables::nft::Unwritable;
 use crate::iptables::text::{Command, ParseError, Verb};
 use crate::iptables::{Backend, Deviation, Error, Target};
 use crate::legacy::{self, DraftError};
+use crate::nft::SnapshotError;
 
 /// Where the programs behave otherwise than iptables'.
 pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
@@ -21,12 +23,6 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         iptables: "1.8.9 calls it incompatible; other versions say that there is none",
         ours: "says that there is none; the exit code is the same",
         why: "It is what is so, and what callers look for.",
-    },
-    Deviation {
-        about: "`-L` and `-S` of a table that is not there",
-        iptables: "a legacy table is made by looking at it",
-        ours: "shows it empty, and makes none",
-        why: "Reading has no side effects.",
     },
     Deviation {
         about: "addresses in `-L` without `-n`",
@@ -66,6 +62,8 @@ pub(super) enum Status {
     Version = 3,
     /// The kernel, the lock, or memory.
     Resource = 4,
+    /// Who reads the output went away: as a shell reports a process that SIGPIPE ended.
+    Pipe = 128 + libc::SIGPIPE as isize,
 }
 
 /// What went wrong.
@@ -165,9 +163,12 @@ impl Complaint {
         Self::new(Status::Resource, How::WithVersion, message)
     }
 
-    /// What was written could not be.
+    /// Something could not be written. Nobody is left to be told where the reader went away.
     pub(super) fn of_output(error: std::io::Error) -> Self {
-        Self::new(Status::Other, How::WithVersion, error.to_string())
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::bare(Status::Pipe, ""),
+            _ => Self::new(Status::Other, How::WithVersion, error.to_string()),
+        }
     }
 
     pub(super) fn of_words(error: &ParseError) -> Self {
@@ -237,9 +238,7 @@ impl Complaint {
             Error::Builtin { .. } => match (&command.verb, program.backend) {
                 (Verb::NewChain, _) => Self::plain("Chain already exists."),
                 (Verb::RenameChain(to), _) if is_builtin(error, to) => Self::plain("File exists."),
-                (Verb::RenameChain(_), _) | (Verb::DeleteChain, Backend::Nft) => {
-                    Self::plain(NO_CHAIN)
-                }
+                (Verb::RenameChain(_), _) => Self::plain(NO_CHAIN),
                 _ => Self::of_errno(Errno::new(libc::EINVAL)),
             },
             Error::TargetName { .. } => {
@@ -259,12 +258,12 @@ impl Complaint {
                 Verb::Zero(_) => "Index of counter too big.",
                 _ => "Index of deletion too big.",
             }),
-            Error::NotEmpty { .. } | Error::Draft(DraftError::NotEmpty { .. }) => {
-                match program.backend {
-                    Backend::Nft => Self::of_kernel(Errno::new(libc::EBUSY), command, &chain),
-                    Backend::Legacy => Self::plain("Directory not empty."),
-                }
+            Error::NotEmpty { chain, .. } if program.backend == Backend::Nft => {
+                Self::of_kernel(Errno::new(libc::EBUSY), command, chain)
             }
+            Error::NotEmpty { .. }
+            | Error::Drops { .. }
+            | Error::Draft(DraftError::NotEmpty { .. }) => Self::plain("Directory not empty."),
             Error::Draft(DraftError::Referenced { .. }) => Self::plain("Too many links."),
             Error::Commit(error) => match error.failures.first() {
                 Some(failure) => match (failure.errno.number(), &command.verb) {
@@ -277,10 +276,18 @@ impl Complaint {
             },
             Error::Legacy(error) => Self::of_legacy(program, error),
             Error::Nft(error) if error.errno().is_some_and(is_permission) => Self::no_permission(),
+            Error::Snapshot(SnapshotError::Netlink(error))
+                if error.errno().is_some_and(is_permission) =>
+            {
+                Self::no_permission()
+            }
             Error::UnknownExtension { .. } => {
                 Self::of_kernel(Errno::new(libc::ENOENT), command, &chain)
             }
             Error::Set(error) => Self::parameter(format!("{error}\n")),
+            Error::Unwritable(Unwritable::NoAddress) => {
+                Self::of_kernel(Errno::new(libc::EINVAL), command, &chain)
+            }
             Error::Unwritable(error) => Self::parameter(error.to_string()),
             Error::Contended { .. } => Self::resource(error.to_string()),
             _ => Self::resource(causes(error)),
@@ -309,7 +316,20 @@ impl Complaint {
         )
     }
 
-    fn of_legacy(program: &Program, error: &legacy::Error) -> Self {
+    /// A legacy table may not be looked at.
+    pub(super) fn no_permission_for(program: &Program, table: &str) -> Self {
+        Self::new(
+            Status::Version,
+            How::WithVersion,
+            format!(
+                "can't initialize {0} table `{table}': Permission denied (you must be root)\n\
+                 Perhaps {0} or your kernel needs to be upgraded.",
+                program.name
+            ),
+        )
+    }
+
+    pub(super) fn of_legacy(program: &Program, error: &legacy::Error) -> Self {
         match error {
             legacy::Error::Refused { errno, .. } | legacy::Error::System { errno, .. } => {
                 Self::of_errno(*errno)
@@ -332,15 +352,7 @@ impl Complaint {
                     words(*errno)
                 ),
             ),
-            legacy::Error::NoPermission { .. } => Self::new(
-                Status::Version,
-                How::WithVersion,
-                format!(
-                    "can't initialize {0} table `filter': Permission denied (you must be root)\n\
-                     Perhaps {0} or your kernel needs to be upgraded.",
-                    program.name
-                ),
-            ),
+            legacy::Error::NoPermission { .. } => Self::no_permission_for(program, "filter"),
             other => Self::resource(other.to_string()),
         }
     }

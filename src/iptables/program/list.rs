@@ -2,16 +2,17 @@
 //!
 //! Columns are as wide as the real tool's, and wider where something does not fit in.
 
-use std::io::{self, Write};
-
 use bstr::ByteSlice;
 
-use super::chains::{Listed, Unsaid};
+use super::chains::Listed;
 use crate::iptables::text::Called;
 use crate::iptables::{
-    Address, ChainKind, Counters, Entry, Family, Interface, Protocol, Rule, Target,
+    Address, ChainKind, Counters, Entry, Family, Interface, NotExpressible, Protocol, Rule, Target,
 };
 use crate::xt::{ListStyle, Text};
+
+/// The protocols that `-n` names: ICMP, TCP, UDP, ESP, AH, ICMPv6, SCTP, mobility headers, UDP-Lite.
+const NAMED: [u8; 9] = [1, 6, 17, 50, 51, 58, 132, 135, 136];
 
 /// How rules are shown in columns.
 #[derive(Debug, Clone, Copy)]
@@ -35,32 +36,30 @@ impl Columns {
     }
 
     /// The chain with its rules, or with the one of this number, then without a head.
+    ///
+    /// # Errors
+    /// A rule cannot be expressed.
     pub(super) fn chain(
         self,
+        text: &mut Text,
         chain: &Listed<'_>,
         number: Option<usize>,
-        out: &mut dyn Write,
-    ) -> io::Result<()> {
-        let mut text = Text::new();
+    ) -> Result<(), NotExpressible> {
         if number.is_none() {
-            self.head(&mut text, chain);
+            self.head(text, chain);
         }
         for (place, line) in chain.lines().enumerate() {
+            let entry = line?;
             if number.is_some_and(|number| number != place + 1) {
                 continue;
             }
             if self.numbers {
                 text.display(format_args!("{:<4} ", place + 1));
             }
-            match line {
-                Ok(entry) => self.rule(&mut text, &entry),
-                Err(unsaid) => text_of_unsaid(&mut text, &unsaid),
-            }
+            self.rule(text, &entry);
             text.push("\n");
-            out.write_all(text.as_bytes())?;
-            text.clear();
         }
-        out.write_all(text.as_bytes())
+        Ok(())
     }
 
     fn head(self, text: &mut Text, chain: &Listed<'_>) {
@@ -196,9 +195,10 @@ impl Columns {
     fn protocol(self, protocol: Option<Protocol>) -> (bool, Vec<u8>) {
         let mut said = Text::new();
         match protocol {
-            None if self.numeric => said.push("0"),
             None => said.push("all"),
-            Some(protocol) if self.numeric => said.number(protocol.number),
+            Some(protocol) if self.numeric && !NAMED.contains(&protocol.number) => {
+                said.number(protocol.number)
+            }
             Some(protocol) => said.protocol(protocol.number),
         };
         let not = protocol.is_some_and(|protocol| protocol.invert);
@@ -239,13 +239,15 @@ impl Columns {
 }
 
 /// The lines of `-S`: first what the chains are, then their rules; or one rule of a chain.
+///
+/// # Errors
+/// A rule cannot be expressed.
 pub(super) fn as_rules(
+    text: &mut Text,
     chains: &[Listed<'_>],
     number: Option<usize>,
     with_counters: bool,
-    out: &mut dyn Write,
-) -> io::Result<()> {
-    let mut text = Text::new();
+) -> Result<(), NotExpressible> {
     let count = |text: &mut Text, counters: Counters| {
         if with_counters {
             text.push(" -c ").number(counters.packets);
@@ -256,49 +258,26 @@ pub(super) fn as_rules(
         match chain.kind {
             ChainKind::Builtin { policy, counters } => {
                 text.push("-P ").push(&chain.name).word(policy.name());
-                count(&mut text, counters);
+                count(text, counters);
             }
-            ChainKind::User => drop(text.push("-N ").push(&chain.name)),
-            ChainKind::Foreign => {
-                text.display(format_args!(
-                    "# the chain {:?}, which iptables has no words for",
-                    chain.name
-                ));
-            }
+            _ => drop(text.push("-N ").push(&chain.name)),
         }
         text.push("\n");
     }
-    let expressible = chains.iter().filter(|c| c.kind != ChainKind::Foreign);
-    for chain in expressible {
+    for chain in chains {
         for (place, line) in chain.lines().enumerate() {
+            let Entry { rule, counters } = line?;
             if number.is_some_and(|number| number != place + 1) {
                 continue;
             }
-            match line {
-                Ok(Entry { rule, counters }) => {
-                    text.push("-A ").push(&chain.name);
-                    rule.print_conditions(&mut text);
-                    count(&mut text, counters);
-                    rule.print_target(&mut text);
-                }
-                Err(unsaid) => text_of_unsaid(&mut text, &unsaid),
-            }
+            text.push("-A ").push(&chain.name);
+            rule.print_conditions(text);
+            count(text, counters);
+            rule.print_target(text);
             text.push("\n");
-            out.write_all(text.as_bytes())?;
-            text.clear();
         }
     }
-    out.write_all(text.as_bytes())
-}
-
-/// A rule that iptables has no words for, as a comment with its bytes.
-fn text_of_unsaid(text: &mut Text, (why, bytes): &Unsaid) {
-    text.display(format_args!(
-        "# a rule that iptables has no words for ({why}):"
-    ));
-    for line in bytes.lines() {
-        text.push("\n#   ").push(line.trim_start());
-    }
+    Ok(())
 }
 
 /// `!`, or a blank in its place.

@@ -7,6 +7,8 @@
 //! | `iptables` | `command.rs` |
 //! | what it lists (`-L`, `-S`) | `list.rs`, `chains.rs` |
 //! | `iptables-save` and `iptables-restore` | `texts.rs` |
+//! | `iptables-translate`, `iptables-restore-translate` | `translate.rs` |
+//! | `iptables-xml` | `xml.rs` |
 //! | exit codes and what is said of errors | `complaint.rs` |
 
 mod chains;
@@ -14,6 +16,9 @@ mod command;
 mod complaint;
 mod list;
 mod texts;
+#[cfg(feature = "text")]
+mod translate;
+mod xml;
 
 use std::io::{Read, Write};
 
@@ -23,7 +28,10 @@ use command::Outcome;
 pub(super) use complaint::DEVIATIONS;
 use complaint::{Complaint, Status};
 
+use super::text::Command;
 use super::{Backend, Error, Family, Iptables};
+use crate::Retry;
+use crate::legacy::{self, Lock, LockPolicy};
 
 /// The version of iptables that the programs say they are, and whose behaviour they have.
 pub const VERSION: &str = "1.8.9";
@@ -37,6 +45,14 @@ pub enum Tool {
     Save,
     /// `iptables-restore`: tables from a text.
     Restore,
+    /// `iptables-translate`: one command in nft's language.
+    #[cfg(feature = "text")]
+    Translate,
+    /// `iptables-restore-translate`: a text in nft's language.
+    #[cfg(feature = "text")]
+    RestoreTranslate,
+    /// `iptables-xml`: a text as XML.
+    Xml,
 }
 
 impl Tool {
@@ -47,6 +63,9 @@ impl Tool {
             Self::Iptables => command::OPTIONS.to_owned(),
             Self::Save => texts::options_of(texts::OF_SAVE),
             Self::Restore => texts::options_of(texts::OF_RESTORE),
+            #[cfg(feature = "text")]
+            Self::Translate | Self::RestoreTranslate => String::new(),
+            Self::Xml => String::new(),
         }
     }
 }
@@ -91,7 +110,7 @@ impl Program {
     /// let program = Program::named("ip6tables-legacy-restore").unwrap();
     /// assert_eq!(program.tool, Tool::Restore);
     /// assert_eq!((program.family, program.backend), (Family::Ipv6, Backend::Legacy));
-    /// assert_eq!(Program::named("iptables-xml"), None);
+    /// assert_eq!(Program::named("iptables-convert"), None);
     /// ```
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
@@ -103,10 +122,16 @@ impl Program {
             Some(rest) => (Backend::Legacy, rest),
             None => (Backend::Nft, rest.strip_prefix("-nft").unwrap_or(rest)),
         };
+        let is_plain = name.len() == rest.len() + if family == Family::Ipv6 { 9 } else { 8 };
         let tool = match rest {
             "" => Tool::Iptables,
             "-save" => Tool::Save,
             "-restore" => Tool::Restore,
+            #[cfg(feature = "text")]
+            "-translate" if is_plain => Tool::Translate,
+            #[cfg(feature = "text")]
+            "-restore-translate" if is_plain => Tool::RestoreTranslate,
+            "-xml" if is_plain && family == Family::Ipv4 => Tool::Xml,
             _ => return None,
         };
         let plain = match family {
@@ -115,8 +140,8 @@ impl Program {
         };
         // As the real ones: that of nf_tables keeps the name by which a text is asked for.
         let name = match (tool, backend) {
-            (Tool::Save | Tool::Restore, Backend::Nft) => name.to_owned(),
             (Tool::Iptables, _) => plain.to_owned(),
+            (_, Backend::Nft) => name.to_owned(),
             (_, Backend::Legacy) => format!("{plain}{rest}"),
         };
         Some(Self {
@@ -129,13 +154,19 @@ impl Program {
 
     /// All names that [`named`](Self::named) knows.
     pub fn names() -> impl Iterator<Item = String> {
-        ["iptables", "ip6tables"].into_iter().flat_map(|family| {
-            ["", "-nft", "-legacy"]
-                .into_iter()
-                .flat_map(move |backend| {
-                    ["", "-save", "-restore"].map(|tool| format!("{family}{backend}{tool}"))
-                })
-        })
+        let backends = ["", "-nft", "-legacy"];
+        let tools = ["", "-save", "-restore"];
+        let of_backends = backends
+            .into_iter()
+            .flat_map(move |b| tools.map(|t| format!("{b}{t}")));
+        let others = ["-translate", "-restore-translate", "-xml"].map(str::to_owned);
+        let rest: Vec<_> = of_backends.chain(others).collect();
+        let names = ["iptables", "ip6tables"].into_iter();
+        let names = names.flat_map(move |family| {
+            let names = rest.iter().map(|rest| format!("{family}{rest}"));
+            names.collect::<Vec<_>>()
+        });
+        names.filter(|name| Self::named(name).is_some())
     }
 
     /// Does what the words behind the program's name say, in the calling thread's network namespace; the
@@ -157,6 +188,15 @@ impl Program {
             Tool::Restore => self
                 .restore(&words, input, output, &mut notes)
                 .map(|()| Outcome::Changed),
+            #[cfg(feature = "text")]
+            Tool::Translate => self.translate(&words, output).map(|()| Outcome::Said),
+            #[cfg(feature = "text")]
+            Tool::RestoreTranslate => self
+                .restore_translate(&words, output)
+                .map(|()| Outcome::Said),
+            Tool::Xml => self
+                .xml(&words, input, output, &mut notes)
+                .map(|()| Outcome::Said),
         };
         let flushed = output.flush();
         let result = result.and_then(|outcome| match outcome {
@@ -183,9 +223,34 @@ impl Program {
         format!("{} v{VERSION} ({backend})", self.name)
     }
 
-    fn open(&self) -> Result<Iptables, Error> {
+    /// The tables, of which legacy ones that are named here are made, under the lock that is taken for that.
+    fn open(
+        &self,
+        tables: &[&str],
+        wait: Option<Retry>,
+    ) -> Result<(Iptables, Option<Lock>), Complaint> {
+        let lock = match (self.backend, wait) {
+            (Backend::Legacy, Some(wait)) => Some(
+                Lock::take(&LockPolicy::Standard, wait)
+                    .map_err(|error| Complaint::of_legacy(self, &error))?,
+            ),
+            _ => None,
+        };
+        let denied = |error: Error| match (&error, tables.first()) {
+            (Error::Legacy(legacy::Error::NoPermission { .. }), Some(table)) => {
+                Complaint::no_permission_for(self, table)
+            }
+            _ => Complaint::of_command(self, &error, &Command::none()),
+        };
         // The real programs suggest no names.
-        Ok(Iptables::open(self.backend)?.without_hints())
+        let iptables = Iptables::open(self.backend)
+            .map_err(denied)?
+            .without_hints();
+        for table in tables {
+            iptables.make_legacy(self.family, table).map_err(denied)?;
+        }
+        // It is held already.
+        Ok((iptables.with_lock(LockPolicy::None, Retry::ONCE), lock))
     }
 }
 
@@ -210,7 +275,8 @@ mod tests {
     #[test]
     fn names_lead_to_programs_and_back() {
         let all: Vec<_> = Program::names().collect();
-        assert_eq!(all.len(), 18);
+        let number = if cfg!(feature = "text") { 23 } else { 19 };
+        assert_eq!(all.len(), number);
         for name in &all {
             let program = Program::named(name).unwrap();
             assert_eq!(program.family == Family::Ipv6, name.starts_with("ip6"));
@@ -222,7 +288,9 @@ mod tests {
             "iptables-",
             "iptables-nft-legacy",
             "arptables",
-            "iptables-xml",
+            "ip6tables-xml",
+            "iptables-nft-translate",
+            "iptables-apply",
         ] {
             assert_eq!(Program::named(other), None, "{other}");
         }

@@ -6,11 +6,13 @@ use std::io::{Read, Write};
 use bstr::{BStr, BString, ByteSlice};
 
 use super::Program;
+use super::command::base_chains;
 use super::complaint::{Complaint, Status};
-use crate::Retry;
-use crate::iptables::text::{Command, RestoreOptions, SaveOptions, Wait, read, words};
-use crate::iptables::{Backend, Error, Target, builtins};
-use crate::legacy::LockPolicy;
+use crate::iptables::text::{
+    Command, NO_NAME, NO_POLICY, Omissions, RestoreOptions, SaveOptions, Wait, read, save_missing,
+    words,
+};
+use crate::iptables::{Backend, Error, Family, Tables, Target, builtins};
 
 /// An option: letter, name, the name of its value if it has one, what it is for.
 type Known = (u8, &'static str, Option<&'static str>, &'static str);
@@ -81,6 +83,42 @@ fn seconds<'w>(words: &mut (impl Iterator<Item = &'w BStr> + Clone)) -> Option<&
 /// Letters with their values, and the words that are no options.
 type Given<'w> = (Vec<(u8, &'w BStr)>, Vec<&'w BStr>);
 
+/// Writes tables as `iptables-save` does. Of nf_tables, a table that no text can have whole is a comment alone, so that
+/// nothing is lost by restoring the text, and one that is asked for and is not there has its built-in chains.
+fn save(
+    tables: &Tables,
+    names: &[&str],
+    options: SaveOptions,
+    out: &mut dyn Write,
+) -> std::io::Result<Omissions> {
+    if tables.backend() == Backend::Legacy {
+        return tables.save(options, &mut { out });
+    }
+    let mut omissions = Omissions::default();
+    for name in names.iter().filter(|name| tables.table(name).is_none()) {
+        save_missing(name, out)?;
+    }
+    for table in tables.iter() {
+        let name = table.name();
+        let mut text = Vec::new();
+        let left_out = tables.save_table(&table, options, &mut text)?;
+        let mut foreign = 0;
+        for chain in table.chains() {
+            foreign += usize::from(chain.is_entered_elsewhere());
+        }
+        if left_out.rules > 0 || left_out.chains > foreign {
+            writeln!(out, "# Table `{name}' is incompatible, use 'nft' tool.")?;
+            continue;
+        }
+        if foreign > 0 {
+            writeln!(out, "{}", base_chains(name))?;
+        }
+        out.write_all(&text)?;
+        omissions.private += left_out.private;
+    }
+    Ok(omissions)
+}
+
 impl Program {
     pub(super) fn save(
         &self,
@@ -113,27 +151,47 @@ impl Program {
         }
         let names: Vec<&str> = table.as_deref().into_iter().collect();
         let failed = |error: Error| Complaint::of_command(self, &error, &Command::none());
-        let tables = self
-            .open()
-            .map_err(failed)?
-            .read(self.family, &names)
-            .map_err(failed)?;
+        // Without a lock, as the real one.
+        let (mut iptables, _) = self.open(&names, None).map_err(|complaint| {
+            match (self.backend, complaint.status, names.first()) {
+                (Backend::Legacy, Status::Version, None) => Complaint::bare(
+                    Status::Other,
+                    format!(
+                        "Failed to list table names in /proc/net/{}_tables_names: Permission denied\n",
+                        match self.family {
+                            Family::Ipv4 => "ip",
+                            Family::Ipv6 => "ip6",
+                        }
+                    ),
+                ),
+                (Backend::Legacy, Status::Version, Some(_)) => {
+                    Complaint::other("Cannot initialize: Permission denied (you must be root)")
+                }
+                _ => complaint,
+            }
+        })?;
+        let tables = iptables.read(self.family, &names).map_err(failed)?;
         let options = SaveOptions {
             counters: value(b'c').is_some(),
         };
         let saved = match value(b'f') {
-            None => tables.save(options, &mut output),
+            None => save(&tables, &names, options, &mut output),
             Some(path) => path
                 .to_path()
                 .map_err(std::io::Error::other)
                 .and_then(File::create)
-                .and_then(|mut file| tables.save(options, &mut file)),
+                .and_then(|mut file| save(&tables, &names, options, &mut file)),
         };
         let omissions = saved.map_err(Complaint::of_output)?;
-        if !omissions.is_none() {
+        if omissions.private > 0 {
             notes.extend_from_slice(
-                b"# There are rules or chains that iptables has no words for: see the comments.\n",
+                b"# There are extensions that are printed as bytes (--xt-data), which other tools do not read.\n",
             );
+        }
+        if self.backend == Backend::Legacy && !omissions.is_whole() {
+            return Err(Complaint::other(
+                "there are rules or chains that no text can have: see the comments",
+            ));
         }
         Ok(())
     }
@@ -192,13 +250,12 @@ impl Program {
             test: has(b't'),
             table,
         };
-        let wait = match wait {
-            Wait::No | Wait::Forever => Retry::FOREVER,
-            Wait::For(time) => Retry::within(time),
-        };
-        let failed = |error: Error| Complaint::of_command(self, &error, &Command::none());
-        let mut iptables = self.open().map_err(failed)?;
-        iptables = iptables.with_lock(LockPolicy::Standard, wait);
+        let named = text.lines().filter_map(|line| line.strip_prefix(b"*"));
+        let named = named.filter_map(|name| name.trim_ascii().to_str().ok());
+        let wanted = |name: &&str| options.table.as_deref().is_none_or(|only| only == *name);
+        let named = named.filter(wanted).filter(|name| builtins(name).is_some());
+        let named: Vec<&str> = named.collect();
+        let (mut iptables, _lock) = self.open(&named, Some(wait.patience()))?;
         match iptables.restore(self.family, &text, &options) {
             // As the real ones: a table that the text lacks is one that nothing is to be done with.
             Ok(_) | Err(Error::NotInText { .. }) => Ok(()),
@@ -218,6 +275,13 @@ impl Program {
                     Some(b':') if error.message.contains("is not a policy") => {
                         Complaint::plain("Bad policy name.").in_line(self.backend, *line)
                     }
+                    Some(b':') if error.message == NO_POLICY => {
+                        Complaint::parameter(format!("{}: line {line} policy invalid", self.name))
+                    }
+                    Some(b':') if error.message == NO_NAME => Complaint::parameter(format!(
+                        "{}: line {line} chain name invalid",
+                        self.name
+                    )),
                     // It is no line of a table.
                     _ if error.message.contains("is expected") => {
                         Complaint::plain(&format!("line {line} failed"))

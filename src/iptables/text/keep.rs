@@ -97,6 +97,7 @@ impl Iptables {
         let restorer = Restorer {
             family,
             options,
+            backend: self.backend(),
             tables: &texts.tables,
             first_line: 0,
             chains: HashSet::new(),

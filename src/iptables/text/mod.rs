@@ -19,11 +19,14 @@ pub use error::ParseError;
 pub(super) use error::nearest;
 pub use keep::Kept;
 pub use read::{LONGEST_TEXT, read};
-pub(super) use restore::DEVIATIONS as RESTORE_DEVIATIONS;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub use restore::restore_drafts;
+pub(super) use restore::{
+    DEVIATIONS as RESTORE_DEVIATIONS, NO_NAME, NO_POLICY, counters as counters_before,
+};
 pub use restore::{LONGEST_LINE, RestoreOptions, Restored, ShortenedLine};
 pub(super) use save::DEVIATIONS as SAVE_DEVIATIONS;
+pub(super) use save::save_missing;
 pub use save::{InOtherWords, Omissions, SaveOptions};
 pub use words::{Word, words};

@@ -100,6 +100,7 @@ impl Iptables {
         };
         let mut input = 0;
         let (native_log, text_names) = (self.has_native_log(), self.names());
+        let backend = self.backend();
         let result = self.change(tables, change, &mut |edit| {
             let mut restored = Restored::default();
             for (position, (family, text)) in inputs.iter().enumerate() {
@@ -107,6 +108,7 @@ impl Iptables {
                 let restorer = Restorer {
                     family: *family,
                     options,
+                    backend,
                     tables,
                     first_line: texts.starts[position],
                     chains: HashSet::new(),
@@ -224,6 +226,7 @@ impl Iptables {
             let restorer = Restorer {
                 family,
                 options,
+                backend: Backend::Nft,
                 tables: &tables,
                 first_line: 0,
                 chains: HashSet::new(),
@@ -258,6 +261,7 @@ pub fn restore_drafts(
     let mut restored = Restored::default();
     let text_names = Names::system();
     let restorer = Restorer {
+        backend: Backend::Legacy,
         family: tables.first().map_or(Family::Ipv4, |(family, _)| *family),
         options,
         tables: &known,
@@ -416,6 +420,8 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
 pub(super) struct Restorer<'r> {
     pub(super) family: Family,
     pub(super) options: &'r RestoreOptions,
+    /// Where the tables live.
+    pub(super) backend: Backend,
     /// The tables that were opened.
     pub(super) tables: &'r [(Family, &'r str)],
     /// How many lines are before this text's.
@@ -436,6 +442,12 @@ pub const LONGEST_LINE: usize = 1 << 20;
 
 /// How many rules a text makes beside one for each line, where lines give several addresses.
 const MOST_MULTIPLIED: usize = 1 << 18;
+
+/// What is wrong with a line `:` without a name.
+pub(in crate::iptables) const NO_NAME: &str = "the name of a chain is expected";
+
+/// What is wrong with a line `:CHAIN` without a policy.
+pub(in crate::iptables) const NO_POLICY: &str = "a policy, or -, is expected";
 
 /// Where a line belongs.
 #[derive(Clone, Copy)]
@@ -598,18 +610,32 @@ impl<'r> Restorer<'r> {
         words(&line[1..], found).map_err(in_line)?;
         let mut found = found.iter();
         let Some(name) = found.next() else {
-            return Err(in_line(ParseError::new(
-                2,
-                "the name of a chain is expected",
-            )));
+            return Err(in_line(ParseError::new(2, NO_NAME)));
         };
         let column = |word: &Word<'_>| word.column + 1;
         let chain = super::command::chain_name(name.text(), column(name)).map_err(in_line)?;
         let Some(policy) = found.next() else {
             let end = column(name) + name.bytes.len();
-            return Err(in_line(ParseError::new(end, "a policy, or -, is expected")));
+            return Err(in_line(ParseError::new(end, NO_POLICY)));
+        };
+        let is_builtin = chain
+            .to_str()
+            .is_ok_and(|chain| crate::iptables::builtin(table.name(), chain).is_some());
+        let bad_policy = |other: &BStr| {
+            let message = format!("`{other}` is not a policy (ACCEPT, DROP or -)");
+            in_line(ParseError::new(column(policy), message))
+        };
+        let policy = match policy.text().as_bytes() {
+            b"-" => None,
+            // A user's chain has none. As iptables-nft does it, what stands in its place is not looked at.
+            _ if !is_builtin && self.backend == Backend::Nft => None,
+            b"ACCEPT" => Some(Policy::Accept),
+            b"DROP" => Some(Policy::Drop),
+            other => return Err(bad_policy(other.as_bstr())),
         };
         let given = match found.next() {
+            // Without a policy, what stands in the place of its counters is not looked at either.
+            Some(word) if policy.is_none() => bracketed(word.text()),
             Some(word) => Some(bracketed(word.text()).ok_or_else(|| {
                 let message = "counters like [PACKETS:BYTES] are expected";
                 in_line(ParseError::new(column(word), message))
@@ -620,19 +646,6 @@ impl<'r> Restorer<'r> {
             self.chains.insert(chain.clone());
         }
         table.declare(&chain)?;
-        let policy = match policy.text().as_bytes() {
-            b"-" => None,
-            b"ACCEPT" => Some(Policy::Accept),
-            b"DROP" => Some(Policy::Drop),
-            other => {
-                let other = other.as_bstr();
-                let message = format!("`{other}` is not a policy (ACCEPT, DROP or -)");
-                return Err(in_line(ParseError::new(column(policy), message)));
-            }
-        };
-        let is_builtin = chain
-            .to_str()
-            .is_ok_and(|chain| crate::iptables::builtin(table.name(), chain).is_some());
         if is_builtin || policy.is_some() {
             let counters = if self.options.counters { given } else { None };
             table.set_policy(&chain, policy, Some(counters.unwrap_or_default()))?;
@@ -642,7 +655,7 @@ impl<'r> Restorer<'r> {
 }
 
 /// The counters at the head of a line, and the words behind them.
-fn counters<'w, 'a>(
+pub(in crate::iptables) fn counters<'w, 'a>(
     words: &'w [Word<'a>],
 ) -> Result<(Option<Counters>, &'w [Word<'a>]), ParseError> {
     match words {

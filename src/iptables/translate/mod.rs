@@ -32,6 +32,7 @@ use crate::xt::{self, Family};
 
 #[cfg(feature = "model")]
 pub use back::{Back, NotMade};
+pub(super) use script::hook_of;
 pub use script::{NotRead, NotSaid, Translation};
 
 /// Why a rule cannot be said in nft's language.

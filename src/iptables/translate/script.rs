@@ -7,7 +7,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{Untranslatable, name, word};
 use crate::iptables::text::{Command, ParseError, Verb, Word, words};
-use crate::iptables::{Counters, builtin};
+use crate::iptables::{Builtin, Counters, builtin};
 use crate::nft::{Family as NftFamily, hook_name};
 use crate::xt::Family;
 
@@ -381,15 +381,16 @@ impl Table {
         let Some(builtin) = builtin(&self.name, &chain.name.to_str_lossy()) else {
             return Err(Untranslatable::Text(chain.name.to_string()).to_string());
         };
-        let of = match family {
-            Family::Ipv4 => NftFamily::IP,
-            Family::Ipv6 => NftFamily::IP6,
-        };
-        let hook = hook_name(of, builtin.hook).unwrap_or_default();
-        chain.hook = Some(format!(
-            "type {} hook {hook} priority {}; policy {policy};",
-            builtin.chain_type, builtin.priority
-        ));
+        chain.hook = Some(hook_of(family, &builtin, policy));
         Ok(())
     }
+}
+
+/// What stands in the braces of a base chain: its type, hook, priority and policy.
+pub(in crate::iptables) fn hook_of(family: Family, builtin: &Builtin, policy: &str) -> String {
+    let hook = hook_name(NftFamily::from(family), builtin.hook).unwrap_or_default();
+    format!(
+        "type {} hook {hook} priority {}; policy {policy};",
+        builtin.chain_type, builtin.priority
+    )
 }

@@ -86,6 +86,10 @@ impl Extension for Icmp {
         ),
     ];
 
+    fn names_of_values(_: Family) -> Vec<String> {
+        listed_names("Valid ICMP Types:", NAMES)
+    }
+
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: ipt_icmp = read_struct(info).filter(|_| revision == Self::REVISION)?;
         if info.invflags & !IPT_ICMP_INV != 0 {
@@ -145,6 +149,21 @@ impl Extension for Icmp {
 
 /// Name, type and code.
 pub(super) type Name = (&'static str, u8, Option<u8>);
+
+/// The names, one a line: those of codes indented, other names of the same in parentheses.
+pub(super) fn listed_names(heading: &str, names: &[Name]) -> Vec<String> {
+    let mut lines = vec![heading.to_owned()];
+    let mut last = None;
+    for (name, kind, code) in names {
+        match lines.last_mut() {
+            Some(line) if last == Some((kind, code)) => line.push_str(&format!(" ({name})")),
+            _ if code.is_some() => lines.push(format!("   {name}")),
+            _ => lines.push((*name).to_owned()),
+        }
+        last = Some((kind, code));
+    }
+    lines
+}
 
 /// Reads a type, a type and its codes, or a name or its start.
 pub(super) fn parse(value: &BStr, names: &[Name]) -> Parsed<(u8, Option<IcmpCodes>)> {
@@ -251,6 +270,8 @@ const NAMES: &[Name] = &[
     ("required-option-missing", 12, Some(1)),
     ("timestamp-request", 13, None),
     ("timestamp-reply", 14, None),
+    ("info-request", 15, None),
+    ("info-reply", 16, None),
     ("address-mask-request", 17, None),
     ("address-mask-reply", 18, None),
 ];

@@ -4,7 +4,7 @@
 
 use chainwright_sys::ip6_tables::{IP6T_ICMP_INV, ip6t_icmp};
 
-use super::icmp::{IcmpCodes, Name, list, parse, print};
+use super::icmp::{IcmpCodes, Name, list, listed_names, parse, print};
 use crate::xt::{
     Context, Difference, Extension, Families, Family, Given, ListStyle, OptionError, OptionSpec,
     Text, read_struct, write_struct,
@@ -35,6 +35,10 @@ impl Extension for Icmp6 {
         "iptables takes and stores several codes, and prints the first only.",
     )
     .ipv6()];
+
+    fn names_of_values(_: Family) -> Vec<String> {
+        listed_names("Valid ICMPv6 Types:", NAMES)
+    }
 
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         let info: ip6t_icmp = read_struct(info).filter(|_| revision == Self::REVISION)?;
@@ -107,6 +111,10 @@ const NAMES: &[Name] = &[
     ("ping", 128, None),
     ("echo-reply", 129, None),
     ("pong", 129, None),
+    ("mld-listener-query", 130, None),
+    ("mld-listener-report", 131, None),
+    ("mld-listener-done", 132, None),
+    ("mld-listener-reduction", 132, None),
     ("router-solicitation", 133, None),
     ("router-advertisement", 134, None),
     ("neighbour-solicitation", 135, None),

@@ -52,6 +52,13 @@ impl Extension for Pkttype {
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("pkt-type").inverts().required()];
 
+    fn names_of_values(_: Family) -> Vec<String> {
+        let lines = NAMES[..4].iter().map(|(name, _)| format!("\t{name}"));
+        std::iter::once("Valid packet types:".to_owned())
+            .chain(lines)
+            .collect()
+    }
+
     fn read(_: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
             return None;

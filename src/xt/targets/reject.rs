@@ -117,6 +117,17 @@ impl Extension for Reject {
     const REVISION: u8 = 0;
     const OPTIONS: &'static [OptionSpec] = &[OptionSpec::one("reject-with")];
 
+    fn names_of_values(family: Family) -> Vec<String> {
+        let own = TABLE.iter().filter(|entry| entry.number(family).is_some());
+        let lines = own.flat_map(|entry| {
+            let [name, other] = entry.names;
+            [format!("    {name}"), format!("    {other:<25}\talias")]
+        });
+        std::iter::once("Valid reject types:".to_owned())
+            .chain(lines)
+            .collect()
+    }
+
     fn read(family: Family, revision: u8, info: &[u8]) -> Option<Self> {
         if revision != Self::REVISION {
             return None;

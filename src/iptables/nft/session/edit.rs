@@ -116,6 +116,10 @@ impl Editor for Session<'_> {
         Ok(())
     }
 
+    fn removes_builtin(&self) -> bool {
+        true
+    }
+
     fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
         // The kernel would take the rules away with the chain.
         if !self.load(table, chain)?.is_empty() {
@@ -124,10 +128,19 @@ impl Editor for Session<'_> {
                 chain: chain.to_owned(),
             });
         }
+        let is_builtin = hooked(&self.tables[table].name, chain).is_some();
+        if is_builtin && self.chain(table, chain).added {
+            // What policy it has then is not known here.
+            return Err(Error::Unsupported {
+                what: "removing a built-in chain in the same change that changes it",
+                backend: crate::iptables::Backend::Nft,
+            });
+        }
         let object = self.object(table, chain);
         self.transaction.delete(&object)?;
         *self.chain(table, chain) = ChainState {
-            exists: Some(false),
+            // A built-in one comes back when something is put into it.
+            exists: (!is_builtin).then_some(false),
             old_name: None,
             added: false,
             rules: Rules::Known(Vec::new()),

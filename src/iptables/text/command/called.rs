@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use bstr::{BStr, ByteSlice};
 
-use super::{Command, Parser, Verb};
-use crate::iptables::text::options::Main;
+use super::{Command, Parser, Verb, Which};
+use crate::Retry;
+use crate::iptables::text::options::{Main, implied_by};
 use crate::iptables::text::{ParseError, Word};
-use crate::xt::{Family, Names, value};
+use crate::xt::{self, Family, Names, value};
 
 /// How a program was called.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
@@ -30,6 +31,8 @@ pub(in crate::iptables) struct Called {
     pub(in crate::iptables) wait: Wait,
     /// `-h`
     pub(in crate::iptables) help: bool,
+    /// What `-h` prints of the extensions before it.
+    pub(in crate::iptables) extensions: String,
     /// `-V`
     pub(in crate::iptables) version: bool,
     /// Whether `-W` is given.
@@ -58,6 +61,14 @@ pub(in crate::iptables) struct Listing {
 }
 
 impl Wait {
+    /// How long to try.
+    pub(in crate::iptables) const fn patience(self) -> Retry {
+        match self {
+            Self::No | Self::Forever => Retry::FOREVER,
+            Self::For(time) => Retry::within(time),
+        }
+    }
+
     /// Reads a number of seconds.
     pub(in crate::iptables) fn parse(seconds: &BStr) -> Result<Self, &'static str> {
         let seconds = value::decimal(seconds).map_err(|_| "wait seconds not numeric")?;
@@ -179,6 +190,10 @@ impl<'p, 'a> Parser<'p, 'a> {
             }
             _ => None,
         };
+        let extensions = match main {
+            Main::Help => self.help_of_extensions(),
+            _ => String::new(),
+        };
         let Some(called) = &mut self.called else {
             return Err(fault("it is for the command line only"));
         };
@@ -199,7 +214,10 @@ impl<'p, 'a> Parser<'p, 'a> {
             Main::Exact => called.exact = true,
             Main::Verbose => called.verbose = true,
             Main::LineNumbers => called.line_numbers = true,
-            Main::Help => called.help = true,
+            Main::Help => {
+                called.help = true;
+                called.extensions = extensions;
+            }
             Main::Version => called.version = true,
             Main::WaitInterval => called.wait_interval = true,
             Main::Wait => {
@@ -213,6 +231,26 @@ impl<'p, 'a> Parser<'p, 'a> {
             _ => {}
         }
         Ok(())
+    }
+
+    /// What `-h` prints of the target, and of the matches or else of the match of the protocol.
+    fn help_of_extensions(&self) -> String {
+        let family = self.family;
+        let (mut targets, mut matches) = (String::new(), String::new());
+        for loaded in &self.lists.extensions {
+            match loaded.which {
+                Which::Target(spec) => targets += &spec.help("target", loaded.name, family),
+                Which::Match(spec) => matches += &spec.help("match", loaded.name, family),
+            }
+        }
+        let protocol = self.spec.rule.protocol;
+        if matches.is_empty()
+            && let Some(name) = protocol.and_then(|of| implied_by(of.number, family))
+            && let Some(spec) = xt::Match::named(family, name.as_bytes())
+        {
+            matches = spec.help("match", name, family);
+        }
+        targets + &matches
     }
 
     /// Whether the next word can be a value: an option is none.

@@ -2,7 +2,7 @@
 
 use bstr::{BStr, ByteSlice};
 
-use super::names::{chain_name, check_chain_name, interface};
+use super::names::{chain_name, check_chain_name, has_no_mask, interface, unspecified};
 use super::parser::unknown_match;
 use super::{Parser, Verb, Which};
 use crate::iptables::text::error::nearest;
@@ -244,6 +244,10 @@ impl<'p, 'a> Parser<'p, 'a> {
         let mut all = given.split(|byte| *byte == b',').map(|one| {
             let here = at;
             at += one.len() + 1;
+            if has_no_mask(one, self.family) {
+                let zeroes = unspecified(self.family);
+                return Ok(Address::masked(zeroes, zeroes, invert));
+            }
             value::network(one.as_bstr(), self.family)
                 .map(|(address, mask)| Address::masked(address, mask, invert))
                 .map_err(|message| {

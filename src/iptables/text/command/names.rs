@@ -1,6 +1,6 @@
 //! Names that a command holds: of chains and interfaces; addresses.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use bstr::{BStr, BString, ByteSlice};
 
@@ -69,6 +69,25 @@ pub(super) fn interface(name: &BStr, invert: bool) -> Result<Option<Interface>, 
             invert,
         }),
     })
+}
+
+/// The address of zeroes.
+pub(super) const fn unspecified(family: Family) -> IpAddr {
+    match family {
+        Family::Ipv4 => IpAddr::V4(Ipv4Addr::UNSPECIFIED),
+        Family::Ipv6 => IpAddr::V6(Ipv6Addr::UNSPECIFIED),
+    }
+}
+
+/// Whether the value of `-s` or `-d` ends in a mask of zeroes: then it stands for every address, whatever is before the mask.
+pub(super) fn has_no_mask(value: &[u8], family: Family) -> bool {
+    let Some((_, mask)) = value.rsplit_once_str("/") else {
+        return false;
+    };
+    let digits = mask.strip_prefix(b"0x").unwrap_or(mask);
+    let zero = !digits.is_empty() && digits.iter().all(|digit| *digit == b'0');
+    let address = mask.to_str().ok().and_then(|mask| mask.parse().ok());
+    zero || address == Some(unspecified(family))
 }
 
 impl Address {

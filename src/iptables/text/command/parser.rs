@@ -127,7 +127,8 @@ impl<'p, 'a> Parser<'p, 'a> {
                 (false, word)
             };
             self.option(word, invert)?;
-            if self.for_other_family {
+            let has_help = self.called.as_ref().is_some_and(|called| called.help);
+            if self.for_other_family || has_help {
                 break;
             }
         }

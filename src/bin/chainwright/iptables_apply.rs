@@ -1,0 +1,262 @@
+//! `iptables-apply`: tables from a text, which are taken back unless somebody confirms in time.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{self, Read as _, Write as _};
+use std::os::fd::AsFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use bstr::ByteSlice;
+use chainwright::iptables::program::{Program, Streams};
+use chainwright::iptables::text;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+use nix::sys::signal::{SigSet, Signal};
+use nix::sys::signalfd::SignalFd;
+
+/// How long to wait where no time is given, in seconds.
+const TIMEOUT: u64 = 10;
+
+/// Why a command is not run.
+const NO_COMMAND: &str = "-c COMMAND is not carried out: chainwright runs no other program. Give the rules as a file in the \
+                          form of iptables-save";
+
+/// Exit codes.
+const DONE: u8 = 0;
+const FAILED: u8 = 1;
+const TAKEN_BACK: u8 = 255;
+
+/// What the words behind the name ask for.
+struct Asked {
+    timeout: Duration,
+    /// Where the rules are saved when they are confirmed.
+    save: Option<PathBuf>,
+    rules: PathBuf,
+}
+
+/// The exit code of `iptables-apply` or `ip6tables-apply`.
+pub(crate) fn run(name: &str, words: &[OsString]) -> u8 {
+    let plain = name.strip_suffix("-apply").unwrap_or("iptables");
+    let asked = match parse(name, plain, words) {
+        Ok(Some(asked)) => asked,
+        Ok(None) => return DONE,
+        Err(message) => {
+            say(&format!("{name}: {message}"));
+            return FAILED;
+        }
+    };
+    match apply(plain, &asked) {
+        Ok(code) => code,
+        Err(message) => {
+            say(&format!("{name}: {message}"));
+            FAILED
+        }
+    }
+}
+
+fn parse(name: &str, plain: &str, words: &[OsString]) -> Result<Option<Asked>, String> {
+    let default = match plain {
+        "ip6tables" => "/etc/network/ip6tables.up.rules",
+        _ => "/etc/network/iptables.up.rules",
+    };
+    let (mut timeout, mut save, mut rules) = (TIMEOUT, None, None);
+    let mut words = words.iter();
+    while let Some(word) = words.next() {
+        let bytes = word.as_bytes();
+        let (option, attached) = match bytes {
+            [b'-', b'-', long @ ..] => match long.split_once_str("=") {
+                Some((long, value)) => (long, Some(value)),
+                None => (long, None),
+            },
+            [b'-', letter, value @ ..] => (
+                std::slice::from_ref(letter),
+                (!value.is_empty()).then_some(value),
+            ),
+            _ if rules.is_some() => return Err("one file only is applied".to_owned()),
+            _ => {
+                rules = Some(PathBuf::from(word));
+                continue;
+            }
+        };
+        let mut value = || {
+            let value = attached.map(<[u8]>::to_vec);
+            let value = value.or_else(|| words.next().map(|word| word.as_bytes().to_vec()));
+            value.ok_or_else(|| format!("option {} requires a value", word.display()))
+        };
+        match option {
+            b"t" | b"timeout" => {
+                let value = value()?;
+                let seconds = value.to_str().ok().and_then(|text| text.parse().ok());
+                timeout = seconds.ok_or("the timeout is not a number of seconds")?;
+            }
+            b"w" | b"write" => {
+                let value = value()?;
+                save = Some(
+                    value
+                        .to_path()
+                        .map_err(|error| error.to_string())?
+                        .to_owned(),
+                );
+            }
+            b"c" | b"command" => return Err(NO_COMMAND.to_owned()),
+            b"h" | b"help" => {
+                print(&format!(
+                    "Usage: {name} [-hV] [-t timeout] [-w savefile] [rulesfile]\n\n\
+                     Applies the tables in rulesfile ({default} if none is given), in the form of {plain}-save,\n\
+                     and asks whether to keep them. Without a `y` before the timeout ({TIMEOUT} seconds if none is\n\
+                     given), all is as it was before. Exit codes: {DONE} kept, {FAILED} failed, {TAKEN_BACK} taken back.\n\n\
+                     -t, --timeout seconds    how long to wait for the answer\n\
+                     -w, --write savefile     save the tables there once they are confirmed\n\
+                     -c, --command            not carried out: no other program is run\n\
+                     -h, --help; -V, --version\n"
+                ));
+                return Ok(None);
+            }
+            b"V" | b"version" => {
+                print(&format!(
+                    "{name} v{}\n",
+                    chainwright::iptables::program::VERSION
+                ));
+                return Ok(None);
+            }
+            _ => return Err(format!("unknown option {}", word.display())),
+        }
+    }
+    Ok(Some(Asked {
+        timeout: Duration::from_secs(timeout),
+        save,
+        rules: rules.unwrap_or_else(|| default.into()),
+    }))
+}
+
+fn apply(plain: &str, asked: &Asked) -> Result<u8, String> {
+    let shown = asked.rules.display();
+    let file = fs::File::open(&asked.rules);
+    let rules = file
+        .and_then(text::read)
+        .map_err(|error| format!("cannot read {shown}: {error}"))?;
+    let before = saved(plain)?;
+    for table in tables(&rules) {
+        let lost = format!("# Table `{table}' is incompatible, use 'nft' tool.");
+        if before.lines().any(|line| line == lost.as_bytes()) {
+            return Err(format!(
+                "the table {table} has rules that iptables cannot express, so that it could not be put back: nothing was changed"
+            ));
+        }
+    }
+    // From here on a signal takes the rules back instead of ending the process: so does a connection that breaks.
+    let mut signals = SigSet::empty();
+    for signal in [
+        Signal::SIGHUP,
+        Signal::SIGINT,
+        Signal::SIGTERM,
+        Signal::SIGQUIT,
+    ] {
+        signals.add(signal);
+    }
+    signals.thread_block().map_err(|error| error.to_string())?;
+    let signals = SignalFd::new(&signals).map_err(|error| error.to_string())?;
+
+    print(&format!("Applying {plain} rules from '{shown}'... "));
+    if restored(plain, &rules) != DONE {
+        print("failed.\n");
+        return take_back(plain, &before, &rules, FAILED);
+    }
+    print("done.\nCan you establish NEW connections to the machine? (y/N) ");
+    if !confirmed(&signals, asked.timeout) {
+        print("\nNo confirmation. Going back to the former rules... ");
+        return take_back(plain, &before, &rules, TAKEN_BACK);
+    }
+    print("\nThe rules stay.\n");
+    if let Some(path) = &asked.save {
+        fs::write(path, saved(plain)?)
+            .map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    Ok(DONE)
+}
+
+/// The tables that a text has.
+fn tables(text: &[u8]) -> impl Iterator<Item = &str> {
+    let names = text.lines().filter_map(|line| line.strip_prefix(b"*"));
+    names.filter_map(|name| name.trim_ascii().to_str().ok())
+}
+
+/// Puts back what was there, and empties the tables that were not; then the exit code.
+fn take_back(plain: &str, before: &[u8], rules: &[u8], code: u8) -> Result<u8, String> {
+    let mut text = before.to_vec();
+    let mut made: Vec<_> = tables(rules).collect();
+    made.sort_unstable();
+    made.dedup();
+    made.retain(|table| !tables(before).any(|there| there == *table));
+    for table in made {
+        text.extend_from_slice(format!("*{table}\nCOMMIT\n").as_bytes());
+    }
+    match restored(plain, &text) {
+        DONE => {
+            print("done.\n");
+            Ok(code)
+        }
+        _ => Err("the former rules could not be put back".to_owned()),
+    }
+}
+
+/// Whether a `y` comes from standard input before the time is over, and no signal.
+fn confirmed(signals: &SignalFd, timeout: Duration) -> bool {
+    let start = Instant::now();
+    let stdin = io::stdin();
+    loop {
+        let left = timeout.saturating_sub(start.elapsed());
+        let left = PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX);
+        let mut watched = [
+            PollFd::new(stdin.as_fd(), PollFlags::POLLIN),
+            PollFd::new(signals.as_fd(), PollFlags::POLLIN),
+        ];
+        match poll(&mut watched, left) {
+            Ok(0) if start.elapsed() < timeout => continue,
+            Ok(0) | Err(_) => return false,
+            Ok(_) => {}
+        }
+        if watched[1].any().unwrap_or(false) {
+            return false;
+        }
+        let mut answer = [0];
+        let read = stdin.lock().read(&mut answer);
+        return matches!((read, answer), (Ok(1), [b'y' | b'Y']));
+    }
+}
+
+/// What `iptables-save -c` prints.
+fn saved(plain: &str) -> Result<Vec<u8>, String> {
+    let mut output = Vec::new();
+    match program(plain, "save", &["-c"], &[], &mut output) {
+        DONE => Ok(output),
+        _ => Err("the tables could not be read".to_owned()),
+    }
+}
+
+fn restored(plain: &str, text: &[u8]) -> u8 {
+    program(plain, "restore", &["-c"], text, &mut Vec::new())
+}
+
+fn program(plain: &str, tool: &str, words: &[&str], input: &[u8], output: &mut Vec<u8>) -> u8 {
+    let Some(program) = Program::named(&format!("{plain}-{tool}")) else {
+        return FAILED;
+    };
+    let streams = Streams {
+        input: &mut &*input,
+        output,
+        errors: &mut io::stderr().lock(),
+    };
+    program.run(words, streams)
+}
+
+/// Where nobody reads it, the exit code has to do.
+fn print(text: &str) {
+    let mut out = io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn say(text: &str) {
+    let _ = writeln!(io::stderr().lock(), "{text}");
+}

@@ -1,0 +1,281 @@
+//! `iptables-translate` and `iptables-restore-translate`: iptables' commands as those of `nft`.
+
+use std::fs::File;
+use std::io::Write;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::complaint::{Complaint, Status};
+use super::{Program, in_a_line};
+use crate::iptables::text::{Called, Command, Verb, Word, read, words};
+use crate::iptables::translate::{hook_of, name};
+use crate::iptables::{Counters, Family, Rule, builtin, builtins};
+use crate::xt::Names;
+
+impl Program {
+    pub(super) fn translate(
+        &self,
+        words: &[BString],
+        output: &mut dyn Write,
+    ) -> Result<(), Complaint> {
+        let given = in_a_line(words);
+        let (command, called) = Command::called(self.family, false, &Names::system(), &given)
+            .map_err(|error| Complaint::of_words(&error))?;
+        if command.for_other_family {
+            return Err(Complaint::parameter("this is for the other family"));
+        }
+        let mut said = String::new();
+        if called.version {
+            said = format!("{}\n", self.version());
+        } else if called.help {
+            said = self.help() + &called.extensions;
+        } else if called.listing.is_some_and(|listing| !listing.as_rules) {
+            said = format!("nft list table {} {}\n", self.word(), table_of(&called));
+        } else if called.listing.is_some() {
+            return Err(not_implemented());
+        } else {
+            for line in self.in_nfts_words(&command, None, table_of(&called))? {
+                said += &match line {
+                    // In quotes, as a shell takes them.
+                    Line::Rule(line) => format!("nft '{}'\n", line.replace('\'', "'\\''")),
+                    Line::Other(line) => format!("nft {line}\n"),
+                    Line::Unsaid => format!("nft # {} \n", typed(&without_table(&given))),
+                };
+            }
+        }
+        output
+            .write_all(said.as_bytes())
+            .map_err(Complaint::of_output)
+    }
+
+    pub(super) fn restore_translate(
+        &self,
+        words: &[BString],
+        output: &mut dyn Write,
+    ) -> Result<(), Complaint> {
+        let usage = format!(
+            "Usage: {} [-h] [-f <FILE>] [-V]\n\t[ --help ]\n\t[ --file=<FILE> ]\n\t[ --version ]\n",
+            self.name
+        );
+        let mut path = None;
+        let mut words = words.iter().map(|word| word.as_bstr());
+        while let Some(word) = words.next() {
+            match word.as_bytes() {
+                b"-V" | b"--version" => {
+                    let version = format!("{} v{}\n", self.name, super::VERSION);
+                    return output
+                        .write_all(version.as_bytes())
+                        .map_err(Complaint::of_output);
+                }
+                b"-f" | b"--file" => path = words.next(),
+                [b'-', b'f', name @ ..] => path = Some(name.as_bstr()),
+                _ => match word.strip_prefix(b"--file=") {
+                    Some(name) => path = Some(name.as_bstr()),
+                    None => return Err(Complaint::bare(Status::Other, usage)),
+                },
+            }
+        }
+        let Some(path) = path else {
+            let message = format!("ERROR: missing file name\n{usage}");
+            return Err(Complaint::bare(Status::Other, message));
+        };
+        let file = path.to_path().ok().and_then(|path| File::open(path).ok());
+        let file = file
+            .ok_or_else(|| Complaint::bare(Status::Other, format!("Cannot open file {path}\n")))?;
+        let text = read(file).map_err(|error| Complaint::other(error.to_string()))?;
+        let said = self.text_in_nfts_words(&text);
+        // What was read before the fault is printed.
+        let (said, fault) = match said {
+            Ok(said) => (said, None),
+            Err((said, fault)) => (said, Some(fault)),
+        };
+        output
+            .write_all(said.as_bytes())
+            .map_err(Complaint::of_output)?;
+        fault.map_or(Ok(()), Err)
+    }
+
+    fn text_in_nfts_words(&self, text: &[u8]) -> Result<String, (String, Complaint)> {
+        let mut said = format!("# Translated by {} v{}\n", self.name, super::VERSION);
+        let mut table: Option<String> = None;
+        let mut chains = Vec::new();
+        for (number, line) in text.lines().enumerate() {
+            let number = number + 1;
+            let content = line.trim_ascii();
+            let failed = || Complaint::plain(&format!("line {number} failed"));
+            let result = match (content.first(), &table) {
+                (None | Some(b'#'), _) => Ok(()),
+                (Some(b'*'), None) => {
+                    let name = content[1..].trim_ascii().to_str_lossy().into_owned();
+                    match builtins(&name) {
+                        None => Err(failed()),
+                        Some(_) => {
+                            said += &format!("add table {} {name}\n", self.word());
+                            chains.clear();
+                            table = Some(name);
+                            Ok(())
+                        }
+                    }
+                }
+                (_, None) => Err(failed()),
+                (Some(_), Some(_)) if content == b"COMMIT" => {
+                    table = None;
+                    Ok(())
+                }
+                (Some(b':'), Some(table)) => {
+                    self.declared(table, &content[1..], &mut chains, &mut said)
+                }
+                (Some(_), Some(table)) => self.line_in_nfts_words(table, line, &chains, &mut said),
+            };
+            if let Err(fault) = result {
+                let fault = match fault.status {
+                    Status::Parameter => fault.behind(&format!("Error occurred at line: {number}")),
+                    _ => failed(),
+                };
+                return Err((said, fault));
+            }
+        }
+        said += "# Completed\n";
+        Ok(said)
+    }
+
+    fn declared(
+        &self,
+        table: &str,
+        line: &[u8],
+        chains: &mut Vec<BString>,
+        said: &mut String,
+    ) -> Result<(), Complaint> {
+        let mut fields = line.fields_with(char::is_whitespace);
+        let (Some(chain), Some(policy)) = (fields.next(), fields.next()) else {
+            return Err(Complaint::parameter("policy invalid"));
+        };
+        let shown = in_nfts_words(chain)?;
+        chains.push(chain.into());
+        *said += &format!("add chain {} {table} {shown}", self.word());
+        if let Some(builtin) = builtin(table, &shown) {
+            let policy = match policy {
+                b"DROP" => "drop",
+                _ => "accept",
+            };
+            *said += &format!(" {{ {} }}", hook_of(self.family, &builtin, policy));
+        }
+        said.push('\n');
+        Ok(())
+    }
+
+    fn line_in_nfts_words(
+        &self,
+        table: &str,
+        line: &[u8],
+        chains: &[BString],
+        said: &mut String,
+    ) -> Result<(), Complaint> {
+        let of_words = |error| Complaint::of_words(&error);
+        let mut found = Vec::new();
+        words(line, &mut found).map_err(of_words)?;
+        let (counters, rest) = crate::iptables::text::counters_before(&found).map_err(of_words)?;
+        let is_chain = |name: &BStr| chains.iter().any(|chain| chain == name);
+        let command = Command::parse(self.family, rest, is_chain).map_err(of_words)?;
+        for line in self.in_nfts_words(&command, counters, table)? {
+            *said += &match line {
+                Line::Rule(line) | Line::Other(line) => format!("{line}\n"),
+                Line::Unsaid => format!("# -t {table} {} \n", typed(rest)),
+            };
+        }
+        Ok(())
+    }
+
+    /// A command as nft's, without the program's name.
+    fn in_nfts_words(
+        &self,
+        command: &Command,
+        counters: Option<Counters>,
+        table: &str,
+    ) -> Result<Vec<Line>, Complaint> {
+        let family = self.word();
+        let chain = command.chain.as_ref().map(|chain| in_nfts_words(chain));
+        let chain = chain.transpose()?;
+        let place = match (&command.verb, &chain) {
+            (Verb::Append, Some(chain)) => format!("add rule {family} {table} {chain}"),
+            (Verb::Insert(1), Some(chain)) => format!("insert rule {family} {table} {chain}"),
+            // Numbers start at 1 and indexes at 0.
+            (Verb::Insert(number), Some(chain)) => {
+                format!("insert rule {family} {table} {chain} index {}", number - 1)
+            }
+            (Verb::NewChain, Some(chain)) => {
+                return Ok(vec![Line::Other(format!(
+                    "add chain {family} {table} {chain}"
+                ))]);
+            }
+            (Verb::DeleteChain, Some(chain)) => {
+                return Ok(vec![Line::Other(format!(
+                    "delete chain {family} {table} {chain}"
+                ))]);
+            }
+            (Verb::Flush, Some(chain)) => {
+                return Ok(vec![Line::Other(format!(
+                    "flush chain {family} {table} {chain}"
+                ))]);
+            }
+            (Verb::Flush, None) => {
+                return Ok(vec![Line::Other(format!("flush table {family} {table}"))]);
+            }
+            _ => return Err(not_implemented()),
+        };
+        let counters = command.spec.counters.or(counters);
+        let line = |rule: Rule| match rule.to_nft_with(self.family, counters) {
+            Ok(words) => Line::Rule(format!("{place} {words}")),
+            Err(_) => Line::Unsaid,
+        };
+        Ok(command.spec.clone().rules().map(line).collect())
+    }
+
+    const fn word(&self) -> &'static str {
+        match self.family {
+            Family::Ipv4 => "ip",
+            Family::Ipv6 => "ip6",
+        }
+    }
+}
+
+/// A command in nft's language.
+enum Line {
+    /// About a rule.
+    Rule(String),
+    Other(String),
+    /// A rule that nft's language cannot express.
+    Unsaid,
+}
+
+/// The words as they were typed, in one line.
+fn typed(words: &[Word<'_>]) -> String {
+    let words = words.iter().map(|word| word.bytes.to_str_lossy());
+    let words: Vec<_> = words
+        .map(|word| word.replace(char::is_control, "?"))
+        .collect();
+    words.join(" ")
+}
+
+/// The words without `-t` and its value.
+fn without_table<'a>(words: &[Word<'a>]) -> Vec<Word<'a>> {
+    let is_table = |word: &Word<'_>| matches!(&*word.bytes, b"-t" | b"--table");
+    let mut words = words.to_vec();
+    if let Some(at) = words.iter().position(is_table) {
+        words.drain(at..words.len().min(at + 2));
+    }
+    words
+}
+
+fn table_of(called: &Called) -> &str {
+    called.table.as_deref().unwrap_or("filter")
+}
+
+/// A chain's name, if nft's language can hold it.
+fn in_nfts_words(chain: &[u8]) -> Result<String, Complaint> {
+    name(chain.as_bstr()).map_err(|why| Complaint::parameter(why.to_string()))
+}
+
+fn not_implemented() -> Complaint {
+    Complaint::bare(Status::Other, "Translation not implemented\n")
+}
