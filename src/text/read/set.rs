@@ -274,7 +274,7 @@ impl<'s> SetReader<'s> {
                 continue;
             };
             // Of what was looked up twice there are two starts at the same key.
-            let is_other = |next: &&ElementRef<'_>| next.key_bytes() != Some(from);
+            let is_other = |next: &ElementRef<'_>| next.key_bytes() != Some(from);
             let last = bounds.clone().find(is_other);
             let last = last.and_then(|next| next.key_bytes()).and_then(before);
             let last = last.unwrap_or_else(|| vec![0xff; from.len()]);
