@@ -298,10 +298,10 @@ fn input_without_an_end() {
             let arguments = [arguments, &[file]].concat();
             let (code, error, _) = never_ending(&arguments, b"\0");
             assert_eq!(code, Some(wrong), "{arguments:?}: {error}");
-            let name = if error.contains("cannot read -") {
-                "-"
-            } else {
-                name
+            let name = match &arguments[..] {
+                _ if error.contains("cannot read -") => "-",
+                ["nft", ..] if file == "-" => "/dev/stdin",
+                _ => name,
             };
             assert!(
                 error.contains(&format!("cannot read {name}: there is a NUL")),

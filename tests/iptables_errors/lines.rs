@@ -181,10 +181,6 @@ const LINES: &[(&str, &str)] = &[
         ": chain full of table filter is not built in: it has no policy",
     ),
     (
-        ":full DROP [0:0]",
-        ": chain full of table filter is not built in: it has no policy",
-    ),
-    (
         ":INPUT REJECT [0:0]",
         ", column 8: `REJECT` is not a policy (ACCEPT, DROP or -)",
     ),

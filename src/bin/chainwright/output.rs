@@ -249,14 +249,6 @@ pub(crate) struct Output {
     inner: BufWriter<WhileRead<StdoutLock<'static>>>,
 }
 
-/// Standard output, for what writes without an [`Output`].
-pub(crate) fn standard_output() -> impl Write {
-    WhileRead {
-        pipe: io::stdout().lock(),
-        gone: false,
-    }
-}
-
 /// A pipe that takes everything, also when its reader had enough of it and has gone, as `head` does:
 /// that is no failure, and changes nothing in how a verb ends.
 struct WhileRead<W> {

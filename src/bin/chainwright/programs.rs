@@ -10,7 +10,7 @@ use chainwright::iptables::program::{Program, Streams, Tool};
 use clap::Subcommand;
 
 use crate::iptables_apply;
-use crate::output::{Harmless, standard_output};
+use crate::output::Harmless;
 
 /// The exit code, if this process was called by the name of a program of iptables', or that stands first
 /// behind its own name.
@@ -50,7 +50,7 @@ fn run(program: &Program, words: &[OsString]) -> u8 {
     let words: Vec<&[u8]> = words.iter().map(|word| word.as_bytes()).collect();
     let streams = Streams {
         input: &mut stdin().lock(),
-        output: &mut Harmless::new(BufWriter::new(standard_output()), stdout().is_terminal()),
+        output: &mut Harmless::new(BufWriter::new(stdout().lock()), stdout().is_terminal()),
         errors: &mut Harmless::new(stderr().lock(), stderr().is_terminal()),
     };
     program.run(&words, streams)

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use ipnet::IpNet;
 use k8s_openapi::api::{core::v1 as core, discovery::v1 as discovery};
@@ -161,7 +161,10 @@ impl Service {
                 .metadata
                 .creation_timestamp
                 .as_ref()
-                .map(|time| time.0.into()),
+                .and_then(|time| u64::try_from(time.0.as_second()).ok())
+                .and_then(|seconds| {
+                    SystemTime::UNIX_EPOCH.checked_add(Duration::from_secs(seconds))
+                }),
             name: object.name,
         }))
     }

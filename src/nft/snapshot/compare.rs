@@ -86,7 +86,6 @@ impl Compare {
         self.table_as(one, compared) == self.table_as(other, compared)
     }
 
-    #[cfg(feature = "diff")]
     pub(super) fn chain(self, chain: &ChainRef<'_>) -> Vec<u8> {
         self.key(chain.attributes(), CHAIN)
     }

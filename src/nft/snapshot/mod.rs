@@ -51,8 +51,8 @@ mod left_out;
 mod narrow;
 #[cfg(feature = "text")]
 mod needed;
-#[cfg(any(feature = "backup", feature = "serde"))]
 mod order;
+#[cfg(any(feature = "backup", feature = "serde"))]
 mod outside;
 mod pairs;
 mod part;

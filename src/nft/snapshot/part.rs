@@ -40,9 +40,9 @@ use crate::nft::generation::Generation;
 use crate::nft::object::Written as _;
 use crate::nft::scope::Scope;
 use crate::nft::watch::Watch;
-use crate::nft::{
-    ChainRef, Family, FlowtableRef, RuleRef, SetFlags, SetRef, StatefulObject, StatefulObjectRef,
-};
+#[cfg(feature = "text")]
+use crate::nft::{ChainRef, FlowtableRef, StatefulObjectRef};
+use crate::nft::{Family, RuleRef, SetFlags, SetRef, StatefulObject};
 
 /// Above so many sets a dump of all sets of the table is cheaper than a request for each.
 const MANY_SETS: usize = 32;
@@ -507,7 +507,6 @@ impl Reader<'_> {
     }
 
     /// Looks a table up, if it is not known: its number.
-    #[cfg(feature = "text")]
     pub(super) fn one_table(
         &mut self,
         family: Family,

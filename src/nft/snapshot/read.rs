@@ -422,7 +422,9 @@ impl Reader<'_> {
     /// Reads all of these tables.
     pub(super) fn read(&mut self, scope: &Scope<'_>) -> Result<(), Error> {
         self.tables(scope)?;
-        if self.snapshot.index.tables.is_empty() {
+        // A dump of which a reply was lost is found out by what else is listed; a look-up by name is answered or fails.
+        let is_by_name = scope.table.is_some() && scope.family != Family::UNSPEC;
+        if is_by_name && self.snapshot.index.tables.is_empty() {
             return Ok(());
         }
         self.chains(scope, &|_| true)?;

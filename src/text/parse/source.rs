@@ -544,7 +544,7 @@ mod tests {
     fn wildcards_match_as_in_a_shell() {
         for (pattern, name, is) in [
             ("*.nft", "a.nft", true),
-            ("*.nft", ".nft", true),
+            ("*.nft", ".nft", false),
             ("*.nft", "a.nft2", false),
             ("a?c", "abc", true),
             ("a?c", "ac", false),
