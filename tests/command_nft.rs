@@ -475,7 +475,7 @@ fn first_lines_of_errors_are_those_that_programs_look_for() {
                     let rest = rest
                         .strip_prefix("Could not process rule: ")
                         .unwrap_or(rest);
-                    rest == *text && place.is_empty() == !arguments.contains(&"-f")
+                    rest == *text && place.is_empty() != arguments.contains(&"-f")
                 }
             };
             let is_unchanged = code == "0" || side.ruleset() == before;

@@ -89,7 +89,6 @@ fn what_is_known_is_compared() {
         ("iifname \"veth*\"", false),
         ("meta mark 0", true),
         ("meta l4proto tcp", true),
-        ("meta nfproto ipv4", true),
         ("ip protocol tcp", true),
         (
             "ip saddr . tcp dport { 10.0.0.5 . 80, 10.0.0.6 . 81 }",

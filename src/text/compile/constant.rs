@@ -208,9 +208,7 @@ impl Compiler<'_> {
                     Operator::And => left & self.value(right, want)?.number,
                     Operator::Or => left | self.value(right, want)?.number,
                     Operator::Xor => left ^ self.value(right, want)?.number,
-                    Operator::LeftShift => left
-                        .checked_mul(1 << self.shift_count(right, want)?)
-                        .unwrap_or(u128::MAX),
+                    Operator::LeftShift => left.saturating_mul(1 << self.shift_count(right, want)?),
                     Operator::RightShift => left >> self.shift_count(right, want)?,
                 };
                 Ok(want.value(self.fitting(number, want, expr)?))

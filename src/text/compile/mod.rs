@@ -57,6 +57,9 @@ pub(super) enum Compiled {
     Lacks(merge::Named),
 }
 
+/// What a text has deleted: all, or what is of a family, a table, a name.
+type Deleted = (Family, Option<Vec<u8>>, Option<Vec<u8>>);
+
 /// Makes a transaction of commands.
 pub(super) struct Compiler<'c> {
     names: Arc<Names>,
@@ -66,8 +69,7 @@ pub(super) struct Compiler<'c> {
     shapes: Shapes,
     /// The sets that rules of the text change.
     updated: HashSet<(Family, BString, BString)>,
-    /// What the text has deleted: all, or what is of a family, a table, a name.
-    deleted: Vec<(Family, Option<Vec<u8>>, Option<Vec<u8>>)>,
+    deleted: Vec<Deleted>,
     /// What was read of what is there; `None` if that is all.
     read: Option<&'c Needed>,
     contents: merge::Contents,

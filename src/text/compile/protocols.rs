@@ -61,6 +61,8 @@ pub(super) struct Protocols {
     icmp_types: Option<Vec<u128>>,
     /// Whether the network layer is known by the type of the frame.
     by_type: bool,
+    /// Whether the packets are inside a tunnel.
+    is_inside: bool,
 }
 
 /// A match that a field asks for.
@@ -106,15 +108,20 @@ impl Protocols {
             transport: Layer::Unknown,
             icmp_types: None,
             by_type: false,
+            is_inside: false,
         }
     }
 
     /// What is known of packets inside a tunnel: frames are looked at as in the bridge's tables, others as on a device.
     pub(super) fn inside(tunnel: &Tunnel) -> Self {
-        Self::new(match tunnel.has_frames {
+        let family = match tunnel.has_frames {
             true => Family::BRIDGE,
             false => Family::NETDEV,
-        })
+        };
+        Self {
+            is_inside: true,
+            ..Self::new(family)
+        }
     }
 
     /// The version of IP, as far as it is known.
@@ -218,9 +225,10 @@ impl Protocols {
             known if known.may_be(wanted) => {}
             known => return Err(self.conflict(known, wanted)),
         }
-        // The kernel looks for it in packets of IP alone.
+        // The kernel looks for it in packets of IP alone. Inside tunnels rules that it takes and that match nothing have
+        // words.
         let is_ip = |known| self.network == Layer::Is(known) || self.network.may_be(known);
-        if !is_ip(&headers::IP) && !is_ip(&headers::IP6) {
+        if !self.is_inside && !is_ip(&headers::IP) && !is_ip(&headers::IP6) {
             return Err(self.conflict(&self.network, wanted));
         }
         let below: Option<&'static Protocol> = match wanted.name {

@@ -39,7 +39,6 @@ pub struct Error {
     pub expected: Vec<String>,
     /// What might have been meant, or what to do.
     pub hint: Option<String>,
-    cause: Cause,
     excerpt: Box<Excerpt>,
 }
 
@@ -83,13 +82,15 @@ impl Error {
     }
 
     pub(in crate::text) fn refused(mut self, errno: Errno) -> Self {
-        self.cause = Cause::Refused(errno);
+        self.excerpt.cause = Cause::Refused(errno);
         self
     }
 
     /// The line, and the place in it underlined.
     fn excerpt(&self, f: &mut fmt::Formatter<'_>, indent: &str) -> fmt::Result {
-        let Excerpt { text, from, length } = &*self.excerpt;
+        let Excerpt {
+            text, from, length, ..
+        } = &*self.excerpt;
         write!(f, "\n{indent}{text}\n{indent}")?;
         // Tabs stay tabs, so that what is under a character stays under it.
         for c in text.chars().take(*from) {
@@ -126,7 +127,7 @@ impl fmt::Display for AsNft<'_> {
             let end = column + error.excerpt.length.max(1) - 1;
             write!(f, "{source}:{line}:{column}-{end}: ")?;
         }
-        match error.cause {
+        match error.excerpt.cause {
             Cause::Text => write!(f, "Error: {}", error.message)?,
             Cause::Missing => f.write_str("Error: No such file or directory")?,
             Cause::Refused(errno) => {
@@ -134,7 +135,7 @@ impl fmt::Display for AsNft<'_> {
             }
         }
         error.excerpt(f, "")?;
-        if error.cause != Cause::Text {
+        if error.excerpt.cause != Cause::Text {
             write!(f, "\n{}", error.message)?;
         }
         error.advice(f)
@@ -147,6 +148,8 @@ struct Excerpt {
     text: String,
     from: usize,
     length: usize,
+    /// What kind of error it is; it stands here to keep the error small.
+    cause: Cause,
 }
 
 impl fmt::Display for Error {
@@ -289,8 +292,8 @@ impl Fault {
             message,
             expected,
             hint,
-            cause,
             excerpt: Box::new(Excerpt {
+                cause,
                 text: excerpt,
                 from,
                 length: length.min(room),
