@@ -439,7 +439,8 @@ pub(crate) mod tests {
     /// An error is not taken for an old kernel, nor for an empty list.
     #[test]
     fn a_refusal_stays_what_it_is() {
-        let refusals: [(fn(u32) -> Vec<Reply>, i32); 4] = [
+        type Refusal = (fn(u32) -> Vec<Reply>, i32);
+        let refusals: [Refusal; 4] = [
             (refused::<{ libc::EPERM }>, libc::EPERM),
             (refused::<{ libc::ENOMEM }>, libc::ENOMEM),
             (refused::<{ libc::EBUSY }>, libc::EBUSY),

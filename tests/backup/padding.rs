@@ -232,8 +232,7 @@ fn read(place: &Place, bytes: &[u8]) -> Vec<(String, String)> {
     whole.write_to(&mut tx).unwrap();
     add("operations".into(), tx.len().to_string());
     let tables = Tables::in_snapshot(iptables::Family::Ipv4, snapshot());
-    let mut saved = SaveOptions::default();
-    saved.counters = true;
+    let saved = SaveOptions { counters: true };
     let mut text = Vec::new();
     let omissions = tables.save(saved, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();

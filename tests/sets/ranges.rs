@@ -310,7 +310,9 @@ fn ranges_of_a_set_are_read() {
 /// Looks elements up: what is printed, or nothing where an element is not there.
 #[test]
 fn what_is_looked_up_is_what_is_there() {
-    const SETS: &[(&str, &str, &[(&str, Option<&str>)])] = &[
+    /// What is looked up, and what is found.
+    type Found = (&'static str, Option<&'static str>);
+    const SETS: &[(&str, &str, &[Found])] = &[
         (
             "set ip t s { type ipv4_addr; flags interval; elements = { 0.0.0.0/0 } }",
             "ip t",

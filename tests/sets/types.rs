@@ -475,8 +475,8 @@ fn rules_use_sets_of_their_types() {
             }
             let listed = script_listing(&mut nft);
             let (_, chain) = listed.split_once("chain c {").expect("it is listed");
-            let words = rule.split([' ', ':']);
-            let used = words.filter(|word| word.starts_with('@')).last();
+            let mut words = rule.split([' ', ':']);
+            let used = words.rfind(|word| word.starts_with('@'));
             assert!(
                 used.is_some_and(|name| chain.contains(name)),
                 "{said}: {listed}"
