@@ -24,7 +24,7 @@ use crate::xt::{self, Family};
 /// Reads a rule that iptables-nft wrote, of whichever version.
 ///
 /// # Errors
-/// [`NotExpressible`], if anything in it is more than a [`Rule`] says: such a rule is not to be taken for
+/// [`NotExpressible`], if anything in it is more than a [`Rule`](crate::iptables::Rule) says: such a rule is not to be taken for
 /// another.
 pub fn decode(encoded: &RuleRef<'_>) -> Result<Entry, NotExpressible> {
     let mut entry = Entry::default();
