@@ -358,7 +358,7 @@ const FORMS: &[(&str, &str)] = &[
         "-t list table ip own",
         "TABLE CHAIN* OBJ* FLOWTABLE* SET* SETELEM* RULE*",
     ),
-    ("list ruleset arp", "TABLE*"),
+    ("list ruleset arp", "TABLE* CHAIN* OBJ* FLOWTABLE* SET*"),
     ("get element ip own s { 10.0.0.1 }", "TABLE SET GEN SETELEM"),
     ("reset counter ip own n", "TABLE GEN OBJ_RESET"),
     ("reset counters table ip own", "TABLE GEN OBJ_RESET*"),
