@@ -28,14 +28,14 @@ use crate::objects::{self, Kind, Object};
 /// Those that are another proxy's, or have no cluster IP, are not even sent.
 const LABELS: &str = "!service.kubernetes.io/headless,!service.kubernetes.io/service-proxy-name";
 
-/// After what times without a word from the server a connection counts as dead, and another is made.
+/// Time limits after which a silent connection counts as dead and is replaced.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Silence {
-    /// After so long the server is asked whether it is there (HTTP/2).
+    /// Interval of the HTTP/2 pings to the server.
     ping: Duration,
     /// So long it has to answer.
     pong: Duration,
-    /// Where it cannot be asked (HTTP/1.1), it is to end a watch after so long, in seconds.
+    /// Time in seconds after which the server ends a watch over HTTP/1.1, which has no pings.
     watch: u32,
     /// So long nothing comes at most: longer than a ping takes, and longer than a watch.
     read: Duration,
@@ -51,7 +51,7 @@ impl Silence {
     };
 }
 
-/// A client of an API server, and how long a watch by it lasts, in seconds: as long as usual if none is said.
+/// A client of an API server, and the duration of its watches in seconds; `None` is the default.
 pub(crate) struct Server {
     client: Client,
     watch: Option<u32>,

@@ -103,7 +103,7 @@ async fn relay(listener: TcpListener, to: SocketAddr, silent: watch::Receiver<()
     }
 }
 
-/// Waits until the source tells of a service, or that it has told all.
+/// Waits until the source delivers a service, or reports that it delivered all.
 async fn until(from: &mpsc::Receiver<Change>, name: Option<&str>) {
     let end = Instant::now() + Duration::from_secs(90);
     loop {
