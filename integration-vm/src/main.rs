@@ -4,7 +4,7 @@
 //!     cargo run -p integration-vm                   # the chosen tests, on every kernel
 //!     cargo run -p integration-vm -- 5.10 6.1       # on these
 //!     cargo run -p integration-vm -- --all 5.10     # every integration test
-//!     cargo run -p integration-vm -- --test sets --test owned sid
+//!     cargo run -p integration-vm -- --test nft::sets --test nft::owned sid
 //!     cargo run -p integration-vm -- --kept         # the table of what was run last, once more
 //!
 //! Needs `qemu-system-x86` and `busybox-static`, Debian's `apt-get` with its keyring, and `setpriv`. Nothing is
@@ -39,7 +39,8 @@ struct Arguments {
     /// Every integration test, or all of those that are named, not only the chosen ones
     #[arg(long)]
     all: bool,
-    /// Only this integration test, by the name of its file; can be given more than once
+    /// Only these integration tests, by the names of their program and file (`nft::sets` is `tests/nft/sets.rs`) or of their
+    /// program alone; can be given more than once
     #[arg(long = "test", value_name = "NAME")]
     tests: Vec<String>,
     /// Only tests whose names contain this

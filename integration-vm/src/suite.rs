@@ -9,13 +9,14 @@ use serde_json::Value;
 use crate::Result;
 use crate::machine::USERS;
 
-/// A program of tests.
+/// A module of a program of tests, run by itself.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
-    /// Its name, that of its file in `tests/`.
+    /// The program's name and the module's: `nft::sets` is `tests/nft/sets.rs`.
     pub(crate) name: String,
     pub(crate) path: PathBuf,
-    pub(crate) arguments: Vec<String>,
+    /// The names of its tests.
+    tests: Vec<String>,
     /// Tests that are run as root alone.
     pub(crate) root_alone: &'static [&'static str],
     /// How many rounds its tests go at random, where that is fewer than otherwise: variables and numbers.
@@ -25,11 +26,23 @@ pub(crate) struct Program {
 impl Program {
     /// Its arguments for one of the users.
     pub(crate) fn arguments(&self, user: &str) -> Vec<String> {
-        let mut arguments = self.arguments.clone();
-        if user != USERS[0] {
-            for name in self.root_alone {
-                arguments.extend(["--skip".to_owned(), (*name).to_owned()]);
-            }
+        let mut arguments: Vec<String> = ["--show-output", "--test-threads=2", "--exact"]
+            .map(String::from)
+            .into();
+        let left_out = if user == USERS[0] {
+            &[]
+        } else {
+            self.root_alone
+        };
+        let tests = self
+            .tests
+            .iter()
+            .filter(|test| !contains_any(test, left_out));
+        let before = arguments.len();
+        arguments.extend(tests.cloned());
+        if arguments.len() == before {
+            // Without a name the program would run all of its tests; no test has this one.
+            arguments.push(self.name.clone());
         }
         arguments
     }
@@ -44,7 +57,13 @@ impl Program {
     }
 }
 
-/// A program of which tests are run without `--all`.
+/// Returns whether the name of a test, without that of its module, contains one of the words.
+fn contains_any(test: &str, words: &[&str]) -> bool {
+    let name = test.split_once("::").map_or(test, |(_, name)| name);
+    words.iter().any(|word| name.contains(word))
+}
+
+/// A module of which tests are run without `--all`.
 struct Chosen {
     name: &'static str,
     /// Tests that are left to `--all`, by what their names begin with or contain.
@@ -85,10 +104,10 @@ impl Chosen {
 /// and those that start the real tools a thousand times. The first looks at a kernel that has loaded nothing
 /// yet.
 const CHOSEN: [Chosen; 31] = [
-    Chosen::all_of("modules"),
-    Chosen::all_of("kernels"),
+    Chosen::all_of("system::modules"),
+    Chosen::all_of("system::kernels"),
     Chosen::most_of(
-        "listing",
+        "nft::listing",
         &[
             "a_listing_can_be_dropped_half_read",
             "listing_allocates_the_same",
@@ -97,17 +116,17 @@ const CHOSEN: [Chosen; 31] = [
             "refreshing_a_list_of_the_same",
         ],
     ),
-    Chosen::most_of("objects", &["a_listing_that_a_change_runs_across"]),
-    Chosen::all_of("owned"),
+    Chosen::most_of("nft::objects", &["a_listing_that_a_change_runs_across"]),
+    Chosen::all_of("nft::owned"),
     Chosen::most_of(
-        "sets",
+        "nft::sets",
         &[
             "a_hundred_thousand_elements",
             "a_listing_that_a_change_runs_across",
         ],
     ),
     Chosen::most_of(
-        "transaction",
+        "nft::transaction",
         &[
             "a_hundred_thousand_chains",
             "a_chain_is_not_missed_for_a_race",
@@ -119,7 +138,7 @@ const CHOSEN: [Chosen; 31] = [
         ],
     ),
     Chosen::most_of(
-        "nft_oracle",
+        "lang::oracle",
         &[
             "every_expression_of_the_rulesets",
             "kube_proxys_",
@@ -128,7 +147,7 @@ const CHOSEN: [Chosen; 31] = [
         ],
     ),
     Chosen::most_of(
-        "snapshot",
+        "snapshot::kept",
         &[
             "what_times_out_meanwhile",
             "rulesets_of_real_clients",
@@ -138,7 +157,7 @@ const CHOSEN: [Chosen; 31] = [
     )
     .root_alone(&["every_ruleset_comes_back"]),
     Chosen::most_of(
-        "plan",
+        "snapshot::plan",
         &[
             "a_reconciliation_gets_through",
             "a_restoration_touches_nothing",
@@ -146,10 +165,10 @@ const CHOSEN: [Chosen; 31] = [
             "from_any_ruleset",
         ],
     ),
-    Chosen::all_of("anew"),
-    Chosen::all_of("trees").rounds(&[("TREES", "40")]),
+    Chosen::all_of("nft::anew"),
+    Chosen::all_of("nft::trees").rounds(&[("TREES", "40")]),
     Chosen::most_of(
-        "mirror",
+        "events::mirror",
         &[
             "beside_writers_that_hardly_pause",
             "every_ruleset_is_shown",
@@ -158,12 +177,13 @@ const CHOSEN: [Chosen; 31] = [
         ],
     )
     .rounds(&[("MIRROR_COMMITS", "60")]),
-    Chosen::most_of("mirror_elements", &["a_plan_takes_no_more"]).rounds(&[("MIRROR_PLANS", "45")]),
-    Chosen::all_of("reconcile_chain")
+    Chosen::most_of("events::mirror_elements", &["a_plan_takes_no_more"])
+        .rounds(&[("MIRROR_PLANS", "45")]),
+    Chosen::all_of("iptables::reconcile_chain")
         .rounds(&[("CHAIN_ROUNDS", "3")])
         .root_alone(&["a_chain_holds", "rules_stand_before"]),
     Chosen::most_of(
-        "live",
+        "events::live",
         &[
             "a_beginning_is_whole",
             "a_large_transaction",
@@ -171,16 +191,19 @@ const CHOSEN: [Chosen; 31] = [
             "what_is_told_of_every_ruleset",
         ],
     ),
-    Chosen::most_of("guard", &["lost_notifications", "without_a_pause"]),
-    Chosen::most_of("commit_echo", &["beside_another_writer", "ten_thousand"]),
-    Chosen::most_of("groups", &["one_bad_service_of_a_thousand"]),
+    Chosen::most_of("nft::guard", &["lost_notifications", "without_a_pause"]),
     Chosen::most_of(
-        "preflight",
+        "nft::commit_echo",
+        &["beside_another_writer", "ten_thousand"],
+    ),
+    Chosen::most_of("nft::groups", &["one_bad_service_of_a_thousand"]),
+    Chosen::most_of(
+        "nft::preflight",
         &["rulesets_that_are_there", "it_says_what_a_rule_by_itself"],
     ),
-    Chosen::most_of("restore", &["sets_of_any_intervals"]),
+    Chosen::most_of("snapshot::restore", &["sets_of_any_intervals"]),
     Chosen::most_of(
-        "backup",
+        "snapshot::backup",
         &[
             "a_truncated_file",
             "are_refused",
@@ -191,7 +214,7 @@ const CHOSEN: [Chosen; 31] = [
         ],
     ),
     Chosen::most_of(
-        "command",
+        "command::verbs",
         &[
             "a_listing_is_of_one_generation",
             "a_reader_who_had_enough",
@@ -215,7 +238,7 @@ const CHOSEN: [Chosen; 31] = [
         ],
     ),
     Chosen::most_of(
-        "command_iptables",
+        "command::iptables",
         &[
             "a_table_that_is_not_in_the_text",
             "an_error_shows",
@@ -234,7 +257,7 @@ const CHOSEN: [Chosen; 31] = [
         ],
     ),
     Chosen::most_of(
-        "kubelet",
+        "kube::kubelet",
         &[
             "a_rival_that_commits_all_the_time",
             "edits_by_iptables",
@@ -243,11 +266,11 @@ const CHOSEN: [Chosen; 31] = [
         ],
     )
     .root_alone(&["kubelets_commands", "rules_of_iptables", "what_is_damaged"]),
-    Chosen::most_of("legacy_oracle", &["kube_proxys_tables"]),
-    Chosen::all_of("legacy_replace").root_alone(&["a_new_ipv4_table", "the_tools_wait"]),
-    Chosen::most_of("iptables", &["kube_proxy_1_20"]).root_alone(&["kube_proxy_1_36"]),
+    Chosen::most_of("iptables::legacy_oracle", &["kube_proxys_tables"]),
+    Chosen::all_of("iptables::legacy_replace").root_alone(&["a_new_ipv4_table", "the_tools_wait"]),
+    Chosen::most_of("iptables::rulesets", &["kube_proxy_1_20"]).root_alone(&["kube_proxy_1_36"]),
     Chosen::most_of(
-        "iptables_atomic",
+        "iptables::atomic",
         &[
             "a_thousand_changes",
             "changes_read_whole_chains",
@@ -256,9 +279,9 @@ const CHOSEN: [Chosen; 31] = [
             "a_hundred_writers",
         ],
     ),
-    Chosen::all_of("ipset"),
+    Chosen::all_of("iptables::ipset"),
     Chosen::most_of(
-        "netns",
+        "system::netns",
         &[
             "all_of_this_works_for_an_ordinary_user",
             "many_sandboxes",
@@ -291,13 +314,18 @@ pub(crate) fn left_out() -> String {
     lines
 }
 
-/// Builds the integration tests that are to be run, no others, and says where they are.
+/// Builds the programs of the integration tests that are to be run, no others, and returns their modules.
 pub(crate) fn build(checkout: &Path, named: &[String], all: bool) -> Result<Vec<Program>> {
-    let names: Vec<&str> = match named {
+    let mut names: Vec<&str> = match named {
         [] if all => vec!["*"],
         [] => CHOSEN.iter().map(|chosen| chosen.name).collect(),
         some => some.iter().map(String::as_str).collect(),
     };
+    for name in &mut names {
+        *name = name.split_once("::").map_or(*name, |(program, _)| program);
+    }
+    names.sort_unstable();
+    names.dedup();
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let output = Command::new(cargo)
         .current_dir(checkout)
@@ -326,17 +354,40 @@ pub(crate) fn build(checkout: &Path, named: &[String], all: bool) -> Result<Vec<
             message["executable"].as_str(),
             message["target"]["name"].as_str(),
         ) {
-            programs.push(Program {
-                name: name.to_owned(),
-                path: path.into(),
-                arguments: vec!["--show-output".into(), "--test-threads=2".into()],
-                root_alone: &[],
-                rounds: &[],
-            });
+            programs.extend(modules(name, Path::new(path))?);
         }
     }
     programs.sort_by(|a, b| a.name.cmp(&b.name));
     Ok(programs)
+}
+
+/// Returns the modules of a program, with the tests that the program lists.
+fn modules(name: &str, path: &Path) -> Result<Vec<Program>> {
+    let failed = |error: String| format!("{} does not list its tests: {error}", path.display());
+    let output = Command::new(path)
+        .args(["--list", "--format", "terse"])
+        .output()
+        .map_err(|error| failed(error.to_string()))?;
+    if !output.status.success() {
+        return Err(failed(output.status.to_string()));
+    }
+    let text = String::from_utf8(output.stdout).map_err(|error| failed(error.to_string()))?;
+    let mut modules: Vec<Program> = Vec::new();
+    for test in text.lines().filter_map(|line| line.strip_suffix(": test")) {
+        let module = test.split_once("::").map_or(test, |(module, _)| module);
+        let module = format!("{name}::{module}");
+        match modules.iter_mut().find(|program| program.name == module) {
+            Some(program) => program.tests.push(test.to_owned()),
+            None => modules.push(Program {
+                name: module,
+                path: path.into(),
+                tests: vec![test.to_owned()],
+                root_alone: &[],
+                rounds: &[],
+            }),
+        }
+    }
+    Ok(modules)
 }
 
 /// Those of the programs that are to be run, in order.
@@ -352,21 +403,29 @@ pub(crate) fn plan(
     };
     let mut plan = Vec::new();
     for name in &names {
-        let program = built.iter().find(|program| program.name == *name);
-        let mut program = program
-            .ok_or_else(|| format!("there is no integration test `{name}`"))?
-            .clone();
-        let chosen = CHOSEN.iter().find(|chosen| chosen.name == *name);
-        if let (Some(chosen), false, None) = (chosen, all, filter) {
-            for name in chosen.without {
-                program
-                    .arguments
-                    .extend(["--skip".to_owned(), (*name).to_owned()]);
-            }
-            program.root_alone = chosen.root_alone;
-            program.rounds = chosen.rounds;
+        let before = plan.len();
+        let of_name = built.iter().filter(|program| {
+            program.name == *name
+                || program
+                    .name
+                    .split_once("::")
+                    .is_some_and(|(of, _)| of == *name)
+        });
+        plan.extend(of_name.cloned());
+        if plan.len() == before {
+            return Err(format!("there is no integration test `{name}`"));
         }
-        plan.push(program);
+    }
+    if let (false, None) = (all, filter) {
+        for program in &mut plan {
+            if let Some(chosen) = CHOSEN.iter().find(|chosen| chosen.name == program.name) {
+                program
+                    .tests
+                    .retain(|test| !contains_any(test, chosen.without));
+                program.root_alone = chosen.root_alone;
+                program.rounds = chosen.rounds;
+            }
+        }
     }
     if all && named.is_empty() {
         let rest = built.into_iter();
@@ -374,7 +433,7 @@ pub(crate) fn plan(
     }
     if let Some(filter) = filter {
         for program in &mut plan {
-            program.arguments.push(filter.to_owned());
+            program.tests.retain(|test| test.contains(filter));
         }
     }
     Ok(plan)

@@ -1,5 +1,5 @@
-//! What the integration tests share. Each test file is a crate of its own and uses a part of it.
-#![allow(dead_code, reason = "each test crate uses its own part of this module")]
+//! What the integration tests share. Each program uses a part of it.
+#![allow(dead_code, reason = "each program uses its own part of this module")]
 
 pub(crate) mod accounting;
 pub(crate) mod arp;
@@ -14,12 +14,12 @@ pub(crate) mod plans;
 pub(crate) mod random;
 pub(crate) mod rules;
 pub(crate) mod rulesets;
+pub(crate) mod running;
 pub(crate) mod save;
-#[cfg(feature = "text")]
 pub(crate) mod scripts;
 pub(crate) mod tools;
+pub(crate) mod transactions;
 pub(crate) mod unwritable;
-#[cfg(feature = "text")]
 pub(crate) mod wire;
 
 use std::error::Error;

@@ -1,5 +1,5 @@
 //! What is refused, and what is not kept from one rule to the next. That the rules themselves are
-//! nft's is for `tests/build.rs`, with the kernel.
+//! nft's is for `tests/nft/build.rs`, with the kernel.
 
 #[cfg(target_endian = "little")]
 mod bytes;

@@ -210,7 +210,7 @@ mod tests {
     use super::*;
     use crate::nft::stateful::tests::assert_data;
 
-    /// nft 1.0.6 makes none: from the header. The kernel is asked in `tests/objects.rs`.
+    /// nft 1.0.6 makes none: from the header. The kernel is asked in `tests/nft/objects.rs`.
     #[test]
     fn encoded() {
         let ip = TunnelIp {

@@ -212,7 +212,7 @@ fn interfaces_here() -> impl Iterator<Item = (u32, String)> {
 ///
 /// It is what nft 1.0.6 prints, character for character, but for these:
 ///
-/// - What that version writes of a rule and would read back as another one is written right: see `tests/nft_text.rs` for
+/// - What that version writes of a rule and would read back as another one is written right: see `tests/lang/text.rs` for
 ///   all that are known.
 /// - A rule that nft has no words for (registers used in ways it never does, attributes of a newer kernel) is a comment
 ///   with its instructions, as `nft --debug=netlink` has them.

@@ -1,4 +1,4 @@
-//! Texts that are wrong, and what is said of them: `tests/nft_script.rs` has many more.
+//! Texts that are wrong, and what is said of them: `tests/lang/script.rs` has many more.
 
 use super::*;
 

@@ -1,5 +1,5 @@
 //! Changes lead to what a start leads to. That this is what kube-proxy writes, and that what kube-proxy left is adopted,
-//! is `tests/services/kube_proxy.rs`.
+//! is `tests/kube/services/kube_proxy.rs`.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};

@@ -1,0 +1,392 @@
+//! Every verb of the command, with every one of its system calls failing once, or losing what it would
+//! have received, or being its last: the command ends, says the truth, and leaves the ruleset and its
+//! files as they were or as they were to be.
+//!
+//! By default a part of all faults is tried, the same each time; all of them with
+//! `CHAINWRIGHT_FAULTS=all`.
+mod injector;
+mod scene;
+
+use std::fs;
+use std::path::Path;
+
+use crate::common::iptables::open;
+use crate::common::{connect, sandbox};
+use chainwright::iptables::text::RestoreOptions;
+use chainwright::iptables::{Backend, Family};
+use chainwright::kube::kubelet::Kubelet;
+use chainwright::nft::Transaction;
+use injector::{Action, Fault, Kind, Run, run};
+use scene::{NEW, OLD, Scene, State};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
+
+/// In the name of every directory of these tests.
+pub(crate) const DIRECTORY: &str = "chainwright-faults-";
+
+/// By default so many faults of each command are tried, spread over all.
+const FAULTS: usize = 90;
+
+/// What is tried of one kind of system call.
+fn actions(kind: Kind) -> &'static [Action] {
+    use Action::{Drop, Fail, Kill, Swallow};
+    match kind {
+        Kind::Send => &[
+            Fail(libc::ENOBUFS),
+            Fail(libc::ENOMEM),
+            Fail(libc::EINTR),
+            Kill,
+        ],
+        Kind::Receive => &[
+            Swallow,
+            Drop(libc::ENOBUFS),
+            Fail(libc::ENOBUFS),
+            Fail(libc::ENOMEM),
+            Fail(libc::EINTR),
+            Fail(libc::EIO),
+            Drop(libc::EIO),
+            Kill,
+        ],
+        Kind::SetOption => &[
+            Fail(libc::ENOMEM),
+            Fail(libc::EINTR),
+            Fail(libc::EPERM),
+            Kill,
+        ],
+        Kind::GetOption => &[Fail(libc::ENOMEM), Fail(libc::EINTR), Kill],
+        Kind::Socket => &[Fail(libc::EMFILE), Fail(libc::ENOBUFS), Kill],
+        Kind::Open => &[
+            Fail(libc::ENOMEM),
+            Fail(libc::EINTR),
+            Fail(libc::EMFILE),
+            Fail(libc::EIO),
+            Kill,
+        ],
+        Kind::Write => &[Fail(libc::ENOSPC), Fail(libc::EIO), Fail(libc::EINTR), Kill],
+        Kind::Sync => &[Fail(libc::EIO), Fail(libc::ENOSPC), Kill],
+        Kind::Rename => &[Fail(libc::EIO), Fail(libc::ENOSPC), Kill],
+        Kind::Lock => &[Fail(libc::EINTR), Fail(libc::ENOLCK), Kill],
+    }
+}
+
+/// What a command may leave when it fails.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Leaves {
+    /// All as it was: it only looks.
+    Old,
+    /// That, or what it was to make.
+    OldOrNew,
+    /// The same, and what it makes is added to what there is.
+    Added,
+    /// Of each legacy table that.
+    EachTable,
+}
+
+/// Whether a state is one of those that may be left.
+fn is_whole(run: &Run, [state, old, new]: [&State; 3], leaves: Leaves) -> bool {
+    let files = |path: &Path| {
+        let now = state.files.get(path);
+        now == old.files.get(path) || now == new.files.get(path)
+    };
+    // A backup that was broken off may leave its part beside the file, under a name of its own.
+    let stray = |path: &Path| {
+        let name = path.file_name().unwrap().to_string_lossy();
+        name.starts_with(".chainwright-") && !old.files.contains_key(path)
+    };
+    let nft = state.nft == old.nft || (leaves != Leaves::Old && state.nft == new.nft);
+    // Counters follow after a legacy table was replaced.
+    let lacks_counters = run.code.is_none() || run.err.contains("its counters are lost");
+    let is_new = |at: usize| {
+        let (table, new) = (&state.legacy[at], &new.legacy[at]);
+        table == new || (lacks_counters && *table == without_counters(new))
+    };
+    let tables = 0..state.legacy.len();
+    let legacy = state.legacy == old.legacy
+        || state.legacy.len() == new.legacy.len()
+            && match leaves {
+                Leaves::Old => false,
+                Leaves::OldOrNew | Leaves::Added => tables.clone().all(is_new),
+                Leaves::EachTable => tables
+                    .clone()
+                    .all(|at| is_new(at) || Some(&state.legacy[at]) == old.legacy.get(at)),
+            };
+    let all = state.files.keys().chain(old.files.keys());
+    nft && legacy && all.into_iter().all(|path| stray(path) || files(path))
+}
+
+/// A table's text with all counters at zero.
+fn without_counters(table: &str) -> String {
+    let mut text = String::new();
+    for part in table.split_inclusive('[') {
+        let (counters, rest) = part.split_once(']').unwrap_or(("", part));
+        if !counters.is_empty() {
+            text += "0:0]";
+        }
+        text += rest;
+    }
+    text
+}
+
+/// Tries the faults of one command.
+#[track_caller]
+fn try_faults(scene: &Scene, arguments: &[&str], leaves: Leaves) {
+    let arguments: Vec<String> = arguments.iter().map(|&word| word.to_owned()).collect();
+    let old = scene.state();
+    let right = run(&scene.sandbox, PROGRAM, &arguments, None);
+    let new = scene.state();
+    if new != old {
+        scene.reset(&old);
+    }
+    let what = arguments.join(" ");
+    assert!(
+        !right.hung && right.code.is_some_and(|code| code < 2),
+        "{what}: {right:?}"
+    );
+    assert_eq!(old == new, leaves == Leaves::Old, "{what} {right:?}");
+    let mut faults: Vec<_> = (right.calls.iter().enumerate())
+        .flat_map(|(call, &kind)| {
+            actions(kind)
+                .iter()
+                .map(move |&action| Fault { call, action })
+        })
+        .collect();
+    if std::env::var_os("CHAINWRIGHT_FAULTS").is_none_or(|value| value != "all") {
+        let all = faults.len();
+        // Spread evenly, and all of what is lost to one that only looks.
+        let step = (all / FAULTS).max(1);
+        let mut at = 0;
+        faults.retain(|_| {
+            at += 1;
+            (at - 1) % step == 0
+        });
+    }
+    let (mut injected, mut dishonest) = (0, Vec::new());
+    for fault in faults {
+        let run = run(&scene.sandbox, PROGRAM, &arguments, Some(fault));
+        let state = scene.state();
+        if state != old {
+            scene.reset(&old);
+        }
+        if !run.injected {
+            continue;
+        }
+        injected += 1;
+        if let Err(reason) = judge(&run, fault, &right, [&state, &old, &new], leaves) {
+            dishonest.push(format!(
+                "{:?} {fault:?}: {reason}\n  exit {:?}, {}",
+                right.calls[fault.call], run.code, run.err
+            ));
+        }
+    }
+    println!("{what}: {} calls, {injected} faults", right.calls.len());
+    assert!(injected >= 50, "{what}: only {injected}");
+    assert!(
+        dishonest.is_empty(),
+        "{what}: {}\n{}",
+        dishonest.len(),
+        dishonest.join("\n")
+    );
+}
+
+/// The words of an output, sorted: the kernel changes the order of a set's elements now and then.
+fn words(text: &str) -> Vec<&str> {
+    let mut words: Vec<_> = text.split_whitespace().collect();
+    words.sort_unstable();
+    words
+}
+
+/// Whether what the command left and said is right.
+fn judge(
+    run: &Run,
+    fault: Fault,
+    right: &Run,
+    [state, old, new]: [&State; 3],
+    leaves: Leaves,
+) -> Result<(), &'static str> {
+    if run.hung {
+        return Err("it does not end");
+    }
+    if !is_whole(run, [state, old, new], leaves) {
+        return Err("what it leaves is neither old nor new");
+    }
+    let Some(code) = run.code else {
+        return match fault.action {
+            Action::Kill => Ok(()),
+            _ => Err("it was killed"),
+        };
+    };
+    let changed = (state.nft != old.nft) || (state.legacy != old.legacy);
+    let done = state.nft == new.nft
+        && state.legacy == new.legacy
+        && state.files.keys().eq(new.files.keys());
+    if code == right.code.unwrap_or(2) {
+        if !done {
+            return Err("it is not done");
+        }
+        // A backup's size and time are not the same each time.
+        if leaves == Leaves::Old && words(&run.out) != words(&right.out) {
+            return Err("it lists something else");
+        }
+        return Ok(());
+    }
+    if code != 2 {
+        return Err("another exit code");
+    }
+    if run.err.is_empty() {
+        return Err("it does not say why");
+    }
+    let unchanged = [
+        "nothing was changed",
+        "nothing was applied",
+        "was not applied",
+    ];
+    if changed && unchanged.iter().any(|words| run.err.contains(words)) {
+        return Err("it says that nothing was changed");
+    }
+    // Rules that were added can be somebody else's; whatever is the same done twice is done twice.
+    let lost = matches!(fault.action, Action::Swallow | Action::Drop(_));
+    if run.err.contains("cannot be known") {
+        return match lost && leaves == Leaves::Added {
+            true => Ok(()),
+            false => Err("it could be known"),
+        };
+    }
+    let tells = ["replaced: ", "was replaced"];
+    if changed && !tells.iter().any(|words| run.err.contains(words)) {
+        return Err("it fails and does not say what was changed");
+    }
+    let replies = right.calls[fault.call] == Kind::Receive;
+    if replies
+        && !matches!(
+            fault.action,
+            Action::Fail(libc::EIO) | Action::Drop(libc::EIO)
+        )
+    {
+        return Err("what was lost was not asked for again");
+    }
+    Ok(())
+}
+
+// ---------------------------------------------------------------------------------------------
+// What changes something.
+
+#[test]
+fn restore_in_nf_tables() {
+    let scene = Scene::new(Backend::Nft, OLD);
+    let restore = ["restore", "--backend", "nft"];
+    let file = scene.path("new");
+    try_faults(&scene, &[&restore[..], &[&file]].concat(), Leaves::OldOrNew);
+    let file = scene.path("added");
+    try_faults(
+        &scene,
+        &[&restore[..], &["-n", &file]].concat(),
+        Leaves::Added,
+    );
+}
+
+#[test]
+fn restore_in_legacy_tables() {
+    let scene = Scene::new(Backend::Legacy, OLD);
+    let lock = scene.path("lock");
+    fs::write(&lock, "").unwrap();
+    let restore = ["restore", "--backend", "legacy", "-c", "--lock", &lock];
+    for (arguments, leaves) in [
+        (&["new"][..], Leaves::EachTable),
+        (&["-n", "added"], Leaves::EachTable),
+        (&["-n", "added-nat"], Leaves::OldOrNew),
+    ] {
+        let (file, options) = arguments.split_last().unwrap();
+        let file = scene.path(file);
+        try_faults(&scene, &[&restore[..], options, &[&file]].concat(), leaves);
+    }
+}
+
+#[test]
+fn kubelet_ensure_and_remove() {
+    let scene = Scene::new(Backend::Nft, "");
+    try_faults(&scene, &["kubelet", "ensure", "-4"], Leaves::OldOrNew);
+    let mut scene = scene;
+    Kubelet::new().ensure(&mut connect(&scene.sandbox)).unwrap();
+    scene.start = scene.snapshot();
+    try_faults(&scene, &["kubelet", "remove", "-4"], Leaves::OldOrNew);
+}
+
+#[test]
+fn backup_and_rollback() {
+    let scene = Scene::new(Backend::Nft, OLD);
+    let kept = scene.path("kept");
+    try_faults(&scene, &["backup", &kept], Leaves::OldOrNew);
+    // Over one that is there.
+    scene.snapshot().save(&kept).unwrap();
+    let mut nft = connect(&scene.sandbox);
+    let mut iptables = open(&scene.sandbox, Backend::Nft);
+    iptables
+        .restore(Family::Ipv4, NEW, &RestoreOptions::default())
+        .unwrap();
+    let mut scene = scene;
+    scene.start = scene.snapshot();
+    try_faults(&scene, &["backup", &kept], Leaves::OldOrNew);
+    scene.start.restore(&mut nft).unwrap();
+    try_faults(&scene, &["rollback", &kept], Leaves::OldOrNew);
+}
+
+// ---------------------------------------------------------------------------------------------
+// What only looks.
+
+#[test]
+fn lists() {
+    let scene = Scene::new(Backend::Nft, OLD);
+    for arguments in [
+        &["chains", "--backend", "nft"][..],
+        &["chains", "--backend", "nft", "--rules"],
+        &["rules"],
+        &["save", "-c", "--backend", "nft"],
+    ] {
+        try_faults(&scene, arguments, Leaves::Old);
+    }
+    let file = scene.path("new");
+    try_faults(&scene, &["restore", "-t", &file], Leaves::Old);
+    let mut nft = connect(&scene.sandbox);
+    let mut tx = Transaction::new();
+    common_set(&mut tx);
+    nft.commit(&tx).unwrap();
+    let mut scene = scene;
+    scene.start = scene.snapshot();
+    try_faults(&scene, &["sets", "--elements"], Leaves::Old);
+}
+
+/// A set with elements.
+fn common_set(tx: &mut Transaction) {
+    use chainwright::nft::{DataType, Element, Family, Set, Table};
+    let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);
+    let keys: Vec<_> = (0..50u32).map(u32::to_be_bytes).collect();
+    tx.add(&Table::new(Family::IP, "t")).unwrap();
+    tx.add(&set).unwrap();
+    tx.add_elements(&set.set_id(), keys.iter().map(Element::new))
+        .unwrap();
+}
+
+#[test]
+fn comparisons() {
+    let scene = Scene::new(Backend::Nft, OLD);
+    let kept = scene.path("kept");
+    scene.snapshot().save(&kept).unwrap();
+    try_faults(&scene, &["diff", &kept], Leaves::Old);
+    try_faults(&scene, &["rollback", "--dry-run", &kept], Leaves::Old);
+    try_faults(&scene, &["kubelet", "check", "-4"], Leaves::Old);
+    Kubelet::new().ensure(&mut connect(&scene.sandbox)).unwrap();
+    let mut scene = scene;
+    scene.start = scene.snapshot();
+    try_faults(&scene, &["kubelet", "check", "-4"], Leaves::Old);
+}
+
+#[test]
+fn lists_of_legacy_tables() {
+    let scene = Scene::new(Backend::Legacy, OLD);
+    try_faults(
+        &scene,
+        &["chains", "--backend", "legacy", "--rules"],
+        Leaves::Old,
+    );
+    try_faults(&scene, &["save", "-c", "--backend", "legacy"], Leaves::Old);
+}

@@ -1,0 +1,562 @@
+//! The verbs of iptables' language, `save` and `restore`, as a program, in sandboxes, against the real
+//! tools.
+mod cleaning;
+mod refusing;
+mod saying;
+
+use std::fs;
+use std::process::{Command, Output, Stdio};
+
+use crate::common::tools::{Tools, run_on};
+use crate::common::{connect, sandbox};
+use chainwright::legacy;
+use chainwright::netns::Sandbox;
+use chainwright::nft::Family;
+use serde_json::{Value, json};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
+
+/// Built-in and other chains, counters, quotes, several tables, as `iptables-save -c` prints them.
+const TEXT: &str = r#"*filter
+:INPUT DROP [3:400]
+:FORWARD ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:KUBE-FIREWALL - [0:0]
+[1:60] -A INPUT -i lo -m comment --comment "it's \"quoted\"" -j ACCEPT
+[2:120] -A INPUT -j KUBE-FIREWALL
+[0:0] -A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP
+COMMIT
+*nat
+:PREROUTING ACCEPT [0:0]
+:INPUT ACCEPT [0:0]
+:OUTPUT ACCEPT [0:0]
+:POSTROUTING ACCEPT [0:0]
+[5:500] -A POSTROUTING -m mark --mark 0x4000/0x4000 -j MASQUERADE
+COMMIT
+"#;
+
+/// What a run of the command left.
+#[derive(Debug)]
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl Ran {
+    #[track_caller]
+    fn expect(self, code: i32) -> Self {
+        assert_eq!(self.code, code, "{self:?}");
+        self
+    }
+
+    /// The output, without the comments that stand around tables.
+    fn text(&self) -> String {
+        let lines = self.out.lines().filter(|line| !line.starts_with("# "));
+        lines.map(|line| format!("{line}\n")).collect()
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("it ended by itself"),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// Runs the command in the sandbox, arguments separated by blanks, with this standard input.
+fn run_with(sandbox: &Sandbox, arguments: &str, input: &str) -> Ran {
+    let work = || {
+        let mut command = Command::new(PROGRAM);
+        command.args(arguments.split_whitespace());
+        run_on(&mut command, input.as_bytes()).unwrap()
+    };
+    sandbox.run(work).unwrap().into()
+}
+
+fn run(sandbox: &Sandbox, arguments: &str) -> Ran {
+    run_with(sandbox, arguments, "")
+}
+
+/// The legacy tables in use, or that there are none in this kernel.
+fn legacy_tables(sandbox: &Sandbox) -> Vec<String> {
+    match sandbox
+        .run(|| legacy::status(legacy::Family::Ipv4))
+        .unwrap()
+    {
+        Ok(legacy::Status::InUse(tables)) => tables.iter().map(ToString::to_string).collect(),
+        Ok(_) => Vec::new(),
+        Err(error) => panic!("{error}"),
+    }
+}
+
+/// What the tools of both backends restore, we save; what we restore, they save.
+#[test]
+fn save_and_restore_are_those_of_the_real_tools() {
+    for backend in ["nft", "legacy"] {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        let real_save = format!("iptables-{backend}-save -c");
+        tools.run_with(&format!("iptables-{backend}-restore -c"), TEXT);
+        let theirs = tools.save(&real_save);
+        let ours = run(&sandbox, &format!("save -c --backend {backend}")).expect(0);
+        assert_eq!(ours.text(), theirs, "{backend}");
+        assert_eq!(ours.err, "", "{backend}");
+
+        let restore = format!("restore -4 -c --lock none --backend {backend}");
+        let ran = run_with(&sandbox, &restore, TEXT).expect(0);
+        assert_eq!((ran.out.as_str(), ran.err.as_str()), ("", ""), "{backend}");
+        assert_eq!(tools.save(&real_save), theirs, "{backend}");
+
+        // Over the same rules, which have counted: all begin at 0 again.
+        let restore = format!("restore --lock none --backend {backend}");
+        run_with(&sandbox, &restore, TEXT).expect(0);
+        let again = tools.save(&real_save);
+        let mut lines = again.lines().filter(|l| l.starts_with([':', '[']));
+        assert!(
+            lines.all(|line| line.contains("[0:0]")),
+            "{backend}: {again}"
+        );
+
+        // Only one table, and without counters.
+        let nat = run(&sandbox, &format!("save -t nat --backend {backend}")).expect(0);
+        assert!(nat.out.contains("\n-A POSTROUTING -m mark"), "{}", nat.out);
+        assert!(!nat.out.contains("*filter"), "{}", nat.out);
+    }
+}
+
+#[test]
+fn restore_keeps_what_it_is_told_to() {
+    for backend in ["nft", "legacy"] {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        let restore = format!("restore --lock none --backend {backend}");
+        run_with(&sandbox, &restore, TEXT).expect(0);
+        let save = format!("iptables-{backend}-save");
+        let before = tools.save(&save);
+
+        // --test changes nothing; -T takes one table of the text; -n adds.
+        let more = "*filter\n-A INPUT -j DROP\nCOMMIT\n*nat\n-A OUTPUT -j ACCEPT\nCOMMIT\n";
+        run_with(&sandbox, &format!("{restore} -n -t"), more).expect(0);
+        assert_eq!(tools.save(&save), before);
+        let ran = run_with(&sandbox, &format!("{restore} -n -T nat --json"), more).expect(0);
+        let counts: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(
+            counts,
+            json!({"version": 1, "verb": "restore", "tables": 1, "chains": 0, "rules": 1, "shortened": []})
+        );
+        let after = tools.save(&save);
+        assert!(after.contains("-A OUTPUT -j ACCEPT"), "{after}");
+        assert!(!after.contains("-A INPUT -j DROP"), "{after}");
+        assert!(after.contains("KUBE-FIREWALL"), "{after}");
+
+        // Without -n the table is emptied, from a file as well.
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "*filter\nCOMMIT\n").unwrap();
+        run(&sandbox, &format!("{restore} {}", file.path().display())).expect(0);
+        let after = tools.save(&save);
+        assert!(!after.contains("KUBE-FIREWALL"), "{after}");
+        assert!(after.contains("-A OUTPUT -j ACCEPT"), "{after}");
+    }
+}
+
+#[test]
+fn profiles_are_those_of_versions() {
+    let sandbox = sandbox();
+    for (profile, native) in [("1.8.7", false), ("1.8.8", true), ("1.8.10", true)] {
+        let restore = format!("restore --profile {profile}");
+        run_with(&sandbox, &restore, TEXT).expect(0);
+        let rules = run(&sandbox, "rules --bytecode --table nat").expect(0).out;
+        assert_eq!(
+            rules.contains("meta load mark"),
+            native,
+            "{profile}: {rules}"
+        );
+    }
+    run(&sandbox, "restore --profile 1.8.6").expect(2);
+}
+
+/// iptables makes them at priority 150, not at `NF_IP_PRI_SECURITY`.
+#[test]
+fn the_table_security_is_the_one_that_iptables_makes() {
+    for (program, option) in [("iptables-nft", "-4"), ("ip6tables-nft", "-6")] {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        let rule = "-A INPUT -p tcp -j CONNSECMARK --save";
+        tools.run(&format!("{program} -t security {rule}"));
+        let ran = run(&sandbox, &format!("save {option}")).expect(0);
+        assert!(ran.out.contains(&format!("{rule}\n")), "{}", ran.out);
+        let text = "*security\n-A INPUT -p udp -j CONNSECMARK --save\nCOMMIT\n";
+        run_with(&sandbox, &format!("restore -n {option}"), text).expect(0);
+        let save = tools.save(&format!("{program}-save -t security"));
+        assert_eq!(save.matches("CONNSECMARK").count(), 2, "{save}");
+    }
+    for program in ["iptables-nft", "ip6tables-nft"] {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        // Each table as we make it is theirs.
+        let option = if program == "iptables-nft" {
+            "-4"
+        } else {
+            "-6"
+        };
+        for (table, chains) in [
+            ("raw", &["PREROUTING", "OUTPUT"][..]),
+            (
+                "mangle",
+                &["PREROUTING", "INPUT", "FORWARD", "OUTPUT", "POSTROUTING"],
+            ),
+            ("nat", &["PREROUTING", "INPUT", "OUTPUT", "POSTROUTING"]),
+            ("filter", &["INPUT", "FORWARD", "OUTPUT"]),
+            ("security", &["INPUT", "FORWARD", "OUTPUT"]),
+        ] {
+            let rules: String = chains.iter().map(|c| format!("-A {c} -p tcp\n")).collect();
+            let text = format!("*{table}\n{rules}COMMIT\n");
+            run_with(&sandbox, &format!("restore {option}"), &text).expect(0);
+            let save = tools.save(&format!("{program}-save -t {table}"));
+            assert_eq!(save.matches("-p tcp").count(), chains.len(), "{save}");
+            for chain in chains {
+                tools.run(&format!("{program} -t {table} -A {chain} -p udp"));
+            }
+            let ours = run(&sandbox, &format!("save {option} -t {table}")).expect(0);
+            assert_eq!(ours.out.matches("-p udp").count(), chains.len());
+        }
+    }
+}
+
+/// In all spellings that the real tool takes: both numbers in one word, and no digit of them octal.
+#[test]
+fn counters_are_read_as_the_real_tool_reads_them() {
+    for (word, save) in [
+        ("-c 5,6", "[5:6]"),
+        ("-c 5 6", "[5:6]"),
+        ("--set-counters 7,8", "[7:8]"),
+        ("-c 010,011", "[10:11]"),
+        ("-c 010 011", "[10:11]"),
+    ] {
+        for backend in ["nft", "legacy"] {
+            let text = format!("*filter\n-A INPUT {word} -p tcp\nCOMMIT\n");
+            let (theirs, ours) = (sandbox(), sandbox());
+            let tools = Tools::new(&theirs);
+            tools.run_with(&format!("iptables-{backend}-restore -c"), &text);
+            let restore = format!("restore -c --lock none --backend {backend}");
+            run_with(&ours, &restore, &text).expect(0);
+            for tools in [tools, Tools::new(&ours)] {
+                let saved = tools.save(&format!("iptables-{backend}-save -c"));
+                let wanted = format!("{save} -A INPUT -p tcp\n");
+                assert!(saved.contains(&wanted), "{word}: {saved}");
+            }
+        }
+    }
+    // The real tool takes the digits there are (docs/differences.md).
+    for word in [
+        "-c 5x,6", "-c 5,6x", "-c -1 3", "-c 5,", "-c ,6", "-c 0x5,6",
+    ] {
+        let text = format!("*filter\n-A INPUT {word} -p tcp\nCOMMIT\n");
+        let ran = run_with(&sandbox(), "restore", &text).expect(2);
+        assert!(ran.err.starts_with("<stdin>:2:"), "{word}: {}", ran.err);
+    }
+}
+
+/// What docs/differences.md says of tables and chains, and of an interface that is none.
+#[test]
+fn differences_in_tables_and_chains() {
+    for backend in ["nft", "legacy"] {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        let restore = format!("restore -n --lock none --backend {backend}");
+        let line = |line: &str| format!("*nat\n{line}\nCOMMIT\n");
+        let real = format!("iptables-{backend}-restore -n");
+        run_with(&sandbox, &restore, &line("-N mine")).expect(0);
+        for verb in ["-A mine", "-I mine", "-C mine", "-D mine"] {
+            let text = line(&format!("{verb} -j DROP"));
+            assert!(tools.takes(&real, &text).is_err(), "{backend} {verb}");
+            let ran = run_with(&sandbox, &restore, &text).expect(2);
+            let refused = ran.err.contains("not intended for filtering");
+            assert_eq!(
+                refused,
+                matches!(verb, "-A mine" | "-I mine"),
+                "{}",
+                ran.err
+            );
+        }
+        // A chain cannot get the name of a verdict.
+        let ran = run_with(&sandbox, &restore, &line("-E mine ACCEPT")).expect(2);
+        assert!(ran.err.contains("can be called ACCEPT"), "{}", ran.err);
+        let save = tools.save(&format!("iptables-{backend}-save -t nat"));
+        assert!(
+            save.contains(":mine - ") && !save.contains(":ACCEPT"),
+            "{save}"
+        );
+    }
+    let sandbox = sandbox();
+    run_with(
+        &sandbox,
+        "restore",
+        "*filter\n-A INPUT -i + -j ACCEPT\nCOMMIT\n",
+    )
+    .expect(0);
+    let ran = run(&sandbox, "rules --bytecode").expect(0);
+    assert!(!ran.out.contains("iifname"), "{}", ran.out);
+    assert!(
+        run(&sandbox, "save")
+            .expect(0)
+            .out
+            .contains("-A INPUT -j ACCEPT\n")
+    );
+}
+
+#[test]
+fn a_table_that_is_not_in_the_text_is_missed() {
+    let sandbox = sandbox();
+    let ran = run_with(&sandbox, "restore -T nta", TEXT).expect(2);
+    assert!(
+        ran.err
+            .contains("table nta not found in the text (did you mean nat?)"),
+        "{}",
+        ran.err
+    );
+    let ran = run_with(&sandbox, "restore -T raw", TEXT).expect(2);
+    assert!(
+        ran.err.contains("table raw not found in the text"),
+        "{}",
+        ran.err
+    );
+    run(&sandbox, "save").expect(1);
+}
+
+/// Whoever has read enough, as `head` does, changes nothing in how a verb ends.
+#[test]
+fn the_exit_code_is_kept_when_the_reader_leaves() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    run_with(&sandbox, "restore", TEXT).expect(0);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().display();
+    run(&sandbox, &format!("backup {path}")).expect(0);
+    tools.run("nft add rule ip filter KUBE-FIREWALL meta length 5 drop");
+    let unread = |arguments: &str| {
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let work = || {
+            let mut command = Command::new(PROGRAM);
+            command.args(arguments.split_whitespace());
+            command.stdout(writer).stderr(Stdio::piped());
+            command.output().unwrap()
+        };
+        sandbox.run(work).unwrap()
+    };
+    for (arguments, code) in [
+        (format!("diff {path}"), 1),
+        (format!("diff --json {path}"), 1),
+        ("save".to_owned(), 2),
+        ("save --json".to_owned(), 2),
+        ("save -t nat".to_owned(), 0),
+        ("chains".to_owned(), 0),
+        ("chains --json".to_owned(), 0),
+        ("chains --table nowhere".to_owned(), 1),
+        ("chains --table nowhere --json".to_owned(), 1),
+        ("rules".to_owned(), 0),
+        ("rules --json".to_owned(), 0),
+        ("rules --bytecode".to_owned(), 0),
+        ("rules --backend legacy --json".to_owned(), 1),
+        ("sets --elements".to_owned(), 1),
+        ("sets --json".to_owned(), 1),
+        ("kubelet check".to_owned(), 1),
+        ("kubelet check --json".to_owned(), 1),
+        ("kubelet ensure".to_owned(), 0),
+        ("kubelet remove --json".to_owned(), 0),
+        (format!("backup {path}.2"), 0),
+        (format!("rollback {path} --dry-run"), 0),
+        (format!("rollback {path} --json"), 0),
+        (format!("rollback {path} -t nix"), 1),
+        (format!("diff {path}"), 0),
+        (format!("diff {path} {path}.2"), 1),
+        ("restore --json -n /dev/null".to_owned(), 0),
+        ("restore /nowhere".to_owned(), 2),
+        ("bench chains 10 --rounds 1".to_owned(), 0),
+        ("bench save 5 --rounds 1 --backend nft --json".to_owned(), 0),
+        ("completions bash".to_owned(), 0),
+        ("man".to_owned(), 0),
+        ("man nix".to_owned(), 1),
+        ("--help".to_owned(), 0),
+        ("--version".to_owned(), 0),
+        ("help chains".to_owned(), 0),
+        ("nix".to_owned(), 2),
+    ] {
+        let ran = Ran::from(unread(&arguments));
+        assert_eq!(ran.code, code, "{arguments}: {ran:?}");
+        assert!(!ran.err.contains("panicked"), "{arguments}: {ran:?}");
+    }
+}
+
+#[test]
+fn save_as_json() {
+    let sandbox = sandbox();
+    run_with(&sandbox, "restore -c", TEXT).expect(0);
+    let ran = run(&sandbox, "save --json -t filter").expect(0);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(document["family"], "ip");
+    assert_eq!(document["backend"], "nft");
+    let chains = document["tables"][0]["chains"].as_array().unwrap();
+    let chain = |name| chains.iter().find(|chain| chain["chain"] == name).unwrap();
+    assert_eq!(
+        *chain("INPUT"),
+        json!({"chain": "INPUT", "policy": "DROP", "packets": 3, "bytes": 400, "rules": [
+            {"packets": 1, "bytes": 60,
+             "rule": r#"-i lo -m comment --comment "it\'s \"quoted\"" -j ACCEPT"#},
+            {"packets": 2, "bytes": 120, "rule": "-j KUBE-FIREWALL"},
+        ]})
+    );
+    assert_eq!(chain("KUBE-FIREWALL").get("policy"), None);
+}
+
+#[test]
+fn reading_makes_nothing() {
+    let sandbox = sandbox();
+    let generation = connect(&sandbox).generation().unwrap();
+    for arguments in [
+        "save",
+        "save -6",
+        "save -t nat",
+        "save --backend legacy -t nat",
+    ] {
+        let ran = run(&sandbox, arguments).expect(1);
+        assert_eq!(ran.out, "", "{arguments}");
+        assert!(
+            ran.err.starts_with("chainwright: there "),
+            "{arguments}: {}",
+            ran.err
+        );
+    }
+    assert!(
+        run(&sandbox, "save --backend legacy")
+            .expect(1)
+            .out
+            .is_empty()
+    );
+    assert_eq!(legacy_tables(&sandbox), Vec::<String>::new());
+    assert_eq!(connect(&sandbox).generation().unwrap(), generation);
+}
+
+#[test]
+fn the_other_backend_is_spoken_of() {
+    let sandbox = sandbox();
+    let filter = "*filter\n-A INPUT -j ACCEPT\nCOMMIT\n";
+    run_with(&sandbox, "restore", filter).expect(0);
+    let ran = run_with(&sandbox, "restore --backend legacy --lock none", filter).expect(0);
+    assert!(
+        ran.err
+            .contains("IPv4 tables in use as well: filter (see --backend nft)")
+    );
+    assert_eq!(legacy_tables(&sandbox), ["filter"]);
+    let ran = run(&sandbox, "save").expect(0);
+    assert!(
+        ran.err
+            .contains("IPv4 tables in use as well: filter (see --backend legacy)")
+    );
+    assert_eq!(
+        run(&sandbox, "save -6")
+            .expect(1)
+            .err
+            .matches("as well")
+            .count(),
+        0
+    );
+}
+
+/// Names and texts of other programs neither drive a terminal nor forge a line, whatever verb prints them.
+#[test]
+fn names_do_not_drive_a_terminal() {
+    use chainwright::nft::expr::Immediate;
+    use chainwright::nft::{Chain, Rule, Table, Transaction};
+
+    const DRIVING: &str = "ev\x1b[31mil\x07\u{9b}8m";
+    const FORGING: &str = "n\n-A INPUT -j ACCEPT\n#";
+    const IP: Family = Family::IP;
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(IP, "filter")).unwrap();
+    let input = Chain::new(IP, "filter", "INPUT").with_hook("filter", 1, 0);
+    tx.add(&input).unwrap();
+    for name in [DRIVING, FORGING] {
+        tx.add(&Chain::new(IP, "filter", name)).unwrap();
+        tx.add(&Rule::new(IP, "filter", "INPUT").with(&Immediate::jump(name)))
+            .unwrap();
+        tx.add(&Rule::new(IP, "filter", name).with(&Immediate::accept()))
+            .unwrap();
+    }
+    connect(&sandbox).commit(&tx).unwrap();
+    // The legacy tools take no end of a line in a name.
+    run_with(
+        &sandbox,
+        "restore --backend legacy",
+        &format!("*filter\n:{DRIVING} - [0:0]\n-A INPUT -j {DRIVING}\nCOMMIT\n"),
+    )
+    .expect(0);
+    for arguments in [
+        "save",
+        "save --backend legacy",
+        "rules",
+        "rules --bytecode",
+        "rules --backend legacy",
+        "chains",
+        "list ruleset",
+        "cleanup --dry-run *",
+        "graph",
+        "graph --backend legacy",
+        "doctor",
+        "trace --in eth0 tcp 10.0.0.1:5 127.0.0.1:1",
+        "iptables-legacy -S",
+        "iptables-legacy -L",
+        "iptables-legacy-save",
+        "nft list ruleset",
+        "nft --debug=netlink list ruleset",
+    ] {
+        let line = format!("script --quiet --command \"{PROGRAM} {arguments}\" /dev/null");
+        let line = line.replace('*', "'*'");
+        let shown = tools.run(&line);
+        assert!(shown.contains("ev"), "{arguments}: {shown:?}");
+        for forbidden in ["\x1b[31m", "\x07", "\u{9b}", "\r\n-A INPUT -j ACCEPT\r\n"] {
+            assert!(!shown.contains(forbidden), "{arguments}: {shown:?}");
+        }
+        // A pipe gets the name as it is where the text can be read back, and no forged line either.
+        let piped = run(&sandbox, arguments);
+        assert!(
+            !piped.out.contains("\n-A INPUT -j ACCEPT\n"),
+            "{arguments}: {piped:?}"
+        );
+    }
+    let saved = run(&sandbox, "save --backend legacy").expect(0);
+    assert!(
+        saved.out.contains(&format!(":{DRIVING} - [0:0]\n")),
+        "{saved:?}"
+    );
+}
+
+/// On a terminal (of `script`, which is part of every Debian) what takes its time says so, and the line goes when it is
+/// done; elsewhere nothing is said.
+#[test]
+fn long_work_shows_on_a_terminal() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let restore = format!("{PROGRAM} restore --lock none --backend nft -4");
+    // (One backslash is the shell's, the other that of the line's words.)
+    let text = "printf '*filter\\\\nCOMMIT\\\\n'";
+    let late = format!("(sleep 2; {text})");
+    let shown = |from: &str| {
+        let line = format!("script --quiet --return --command \"{from} | {restore}\" /dev/null");
+        tools.run(&line)
+    };
+    let slow = shown(&late);
+    assert!(slow.contains("\r\x1b[Kreading <stdin>: 1 s"), "{slow:?}");
+    assert!(slow.ends_with("\r\x1b[K"), "{slow:?}");
+    // What is done at once says nothing there, either.
+    assert_eq!(shown(text), "");
+    let elsewhere = format!("env sh -c \"{late} | {restore} 2>&1\"");
+    assert_eq!(tools.run(&elsewhere), "");
+}

@@ -1,0 +1,160 @@
+//! What is refused, as the real tool refuses it or before it can do harm.
+
+use chainwright::Retry;
+use chainwright::legacy::{Lock, LockPolicy};
+
+use super::*;
+
+#[test]
+fn an_error_shows_its_place_and_changes_nothing() {
+    let wrong = "*filter\n-A INPUT -p udp\n-A INPUT -m conntrack --ctsate NEW -j DROP\nCOMMIT\n";
+    let missing = "*filter\n-A INPUT -i lo\n-A INPUT -j NOWHERE\nCOMMIT\n";
+    for backend in ["nft", "legacy"] {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        let restore = format!("restore --lock none --backend {backend}");
+        run_with(&sandbox, &restore, TEXT).expect(0);
+        let save = format!("iptables-{backend}-save -c");
+        let before = tools.save(&save);
+
+        let ran = run_with(&sandbox, &restore, wrong).expect(2);
+        assert_eq!(
+            ran.err,
+            "<stdin>:3:23: unknown option `--ctsate` (did you mean --ctstate?)\n    \
+             3 | -A INPUT -m conntrack --ctsate NEW -j DROP\n      \
+             |                       ^^^^^^^^\n\
+             chainwright: nothing was changed\n"
+        );
+        let ran = run_with(&sandbox, &format!("{restore} -"), missing).expect(2);
+        assert!(ran.err.starts_with("<stdin>:3: "), "{}", ran.err);
+        assert!(
+            ran.err.contains("\n    3 | -A INPUT -j NOWHERE\n"),
+            "{}",
+            ran.err
+        );
+        assert!(ran.err.ends_with("nothing was changed\n"), "{}", ran.err);
+
+        let file = tempfile::NamedTempFile::new().unwrap();
+        fs::write(file.path(), "*nat\n-A OUTPUT\n").unwrap();
+        let path = file.path().display();
+        let ran = run(&sandbox, &format!("{restore} {path}")).expect(2);
+        assert!(
+            ran.err.contains("without a COMMIT for table nat"),
+            "{}",
+            ran.err
+        );
+        assert_eq!(tools.save(&save), before, "{backend}");
+
+        let ran = run(&sandbox, &format!("{restore} /nowhere/at/all")).expect(2);
+        assert!(
+            ran.err.contains("cannot read /nowhere/at/all"),
+            "{}",
+            ran.err
+        );
+    }
+}
+
+/// What iptables refuses, because it would not load it again or does not mean it, is refused.
+#[test]
+fn what_the_real_tool_refuses_is_refused() {
+    for (backend, line, said) in [
+        (
+            "nft",
+            "*nat\n-A OUTPUT -j DROP",
+            "not intended for filtering",
+        ),
+        (
+            "legacy",
+            "*nat\n-A OUTPUT -j DROP",
+            "not intended for filtering",
+        ),
+        (
+            "nft",
+            "*nat\n-I POSTROUTING -p tcp -j DROP",
+            "not intended for filtering",
+        ),
+        ("nft", "*nat\n-P OUTPUT DROP", "not intended for filtering"),
+        (
+            "legacy",
+            "*nat\n-P OUTPUT DROP",
+            "not intended for filtering",
+        ),
+        (
+            "nft",
+            "*filter\n-N LOG",
+            "can be called LOG: a target has that name",
+        ),
+        ("legacy", "*filter\n-N REJECT", "can be called REJECT"),
+        ("nft", "*filter\n-N ACCEPT", "can be called ACCEPT"),
+        ("nft", "*filter\n:DROP -", "can be called DROP"),
+        ("legacy", "*filter\n:ACCEPT - [0:0]", "can be called ACCEPT"),
+    ] {
+        let sandbox = sandbox();
+        let text = format!("{line}\nCOMMIT\n");
+        let real = Tools::new(&sandbox).takes(&format!("iptables-{backend}-restore"), &text);
+        assert!(real.is_err(), "{backend}: {line}: the real tool takes it");
+        let restore = format!("restore --lock none --backend {backend}");
+        let ran = run_with(&sandbox, &restore, &text).expect(2);
+        assert!(ran.err.starts_with("<stdin>:2: "), "{}", ran.err);
+        assert!(ran.err.contains(said), "{backend}: {line}: {}", ran.err);
+    }
+    // What it takes: a policy in the line of the chain, a chain that an older version made, another
+    // family's target.
+    for backend in ["nft", "legacy"] {
+        let sandbox = sandbox();
+        let text = "*nat\n:OUTPUT DROP [0:0]\nCOMMIT\n*filter\n:LOG - [0:0]\n-A INPUT -j LOG\n\
+                    -N HL\nCOMMIT\n";
+        let tools = Tools::new(&sandbox);
+        tools.run_with(&format!("iptables-{backend}-restore"), text);
+        let save = format!("iptables-{backend}-save -c");
+        let theirs = tools.save(&save);
+        let restore = format!("restore --lock none --backend {backend}");
+        run_with(&sandbox, &restore, text).expect(0);
+        assert_eq!(tools.save(&save), theirs);
+    }
+}
+
+/// The hint is for others to read: it is not put where this node's components do not look.
+#[test]
+fn kubelets_chains_are_not_made_beside_legacy_ones() {
+    for (option, family) in [("-4", "ip"), ("-6", "ip6")] {
+        let sandbox = sandbox();
+        let legacy = "*mangle\n:KUBE-IPTABLES-HINT - [0:0]\nCOMMIT\n";
+        let restore = format!("restore {option} --backend legacy --lock none");
+        run_with(&sandbox, &restore, legacy).expect(0);
+        let generation = connect(&sandbox).generation().unwrap();
+        let ran = run(&sandbox, "kubelet ensure").expect(2);
+        let said = format!("uses the legacy tables: {family} mangle KUBE-IPTABLES-HINT there");
+        assert!(ran.err.contains(&said), "{}", ran.err);
+        assert_eq!(connect(&sandbox).generation().unwrap(), generation);
+        run(&sandbox, "kubelet ensure --even-on-legacy").expect(0);
+        // Now both have them.
+        run(&sandbox, "kubelet ensure").expect(0);
+    }
+
+    // Others' legacy tables do not count, and none is made by looking.
+    let other = crate::common::sandbox();
+    run_with(
+        &other,
+        "restore --backend legacy --lock none",
+        "*filter\n-A INPUT\nCOMMIT\n",
+    )
+    .expect(0);
+    run(&other, "kubelet ensure").expect(0);
+    assert_eq!(legacy_tables(&other), ["filter"]);
+}
+
+#[test]
+fn the_lock_is_waited_for_and_named() {
+    let sandbox = sandbox();
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let policy = LockPolicy::Path(file.path().into());
+    let held = Lock::take(&policy, Retry::ONCE).unwrap();
+    let path = file.path().display();
+    let restore = format!("restore --backend legacy --wait 0 --lock {path}");
+    let filter = "*filter\n-A INPUT -j ACCEPT\nCOMMIT\n";
+    let ran = run_with(&sandbox, &restore, filter).expect(2);
+    assert!(ran.err.contains("is held by"), "{}", ran.err);
+    drop(held);
+    run_with(&sandbox, &restore, filter).expect(0);
+}

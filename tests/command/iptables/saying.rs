@@ -1,0 +1,329 @@
+//! What rules, tables and sets are called: by `rules`, `chains`, `sets` and `save`.
+
+use chainwright::nft::expr::Immediate;
+use chainwright::nft::{Chain, Rule, Transaction};
+
+use super::*;
+
+#[test]
+fn what_has_no_words_is_never_left_out_in_silence() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    run_with(&sandbox, "restore", TEXT).expect(0);
+    tools.run("nft add rule ip filter KUBE-FIREWALL meta length 5 drop");
+    let ran = run(&sandbox, "save").expect(2);
+    assert!(
+        ran.out
+            .contains("# a rule of KUBE-FIREWALL that iptables has no words for")
+    );
+    assert!(ran.out.contains("#   meta length 5 drop\n"), "{}", ran.out);
+    assert!(ran.err.contains("cannot express 1 rule;"), "{}", ran.err);
+    // The other table is whole.
+    run(&sandbox, "save -t nat").expect(0);
+
+    tools.run("nft add chain ip nat early { type nat hook prerouting priority -150 ; }");
+    let ran = run(&sandbox, "save").expect(2);
+    assert!(ran.err.contains("1 rule and 1 chain;"), "{}", ran.err);
+    let ran = run(&sandbox, "save --json").expect(2);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    let tables = document["tables"].as_array().unwrap();
+    let rules = tables
+        .iter()
+        .flat_map(|table| table["chains"].as_array().unwrap())
+        .flat_map(|chain| chain["rules"].as_array().unwrap());
+    assert_eq!(
+        rules
+            .filter(|rule| rule["not_expressible"].is_string())
+            .count(),
+        1
+    );
+}
+
+/// Under each chain of a legacy table its rules, in iptables' words where it has any, by their numbers.
+#[test]
+fn rules_of_legacy_tables_are_listed() {
+    let sandbox = sandbox();
+    let restore = "restore -c --lock none --backend legacy";
+    run_with(&sandbox, restore, TEXT).expect(0);
+    let ran = run(&sandbox, "rules --backend legacy").expect(0);
+    let saved = Tools::new(&sandbox).save("iptables-legacy-save -c");
+    let said = |line: &str| {
+        line.trim_start()
+            .splitn(3, ' ')
+            .last()
+            .unwrap()
+            .trim_start()
+            .to_owned()
+    };
+    let listed: Vec<_> = ran
+        .out
+        .lines()
+        .filter(|line| line.starts_with("  number "))
+        .map(said)
+        .collect();
+    let theirs = saved.lines().filter(|line| line.starts_with('['));
+    let theirs: Vec<_> = theirs
+        .map(|line| {
+            let (counters, rest) = line.split_once(" -A ").unwrap();
+            format!("{counters} {}", rest.split_once(' ').unwrap().1)
+        })
+        .collect();
+    let (mut one, mut other) = (listed.clone(), theirs);
+    one.sort();
+    other.sort();
+    assert_eq!(one, other);
+    assert!(
+        ran.out.contains("  number 2      [2:120] -j KUBE-FIREWALL"),
+        "{}",
+        ran.out
+    );
+    // The chains are those of `chains`.
+    let chains = run(&sandbox, "chains --backend legacy --rules").expect(0);
+    let heads: Vec<_> = ran
+        .out
+        .lines()
+        .filter(|line| !line.starts_with(' '))
+        .collect();
+    assert_eq!(heads, chains.out.lines().collect::<Vec<_>>());
+    // Beside those of nf_tables, and narrowed.
+    run_with(&sandbox, "restore", "*filter\n-A INPUT -j DROP\nCOMMIT\n").expect(0);
+    let both = run(&sandbox, "rules --table filter").expect(0);
+    assert!(both.out.contains("nft    ip     filter"), "{}", both.out);
+    assert!(both.out.contains("legacy ip     filter"), "{}", both.out);
+    for (arguments, rules) in [
+        ("-6", 0),
+        ("-4 -t nat", 1),
+        ("--match KUBE-*", 1),
+        ("--match {IN,OUT}PUT -t nat", 0),
+    ] {
+        let ran = run(&sandbox, &format!("rules --backend legacy {arguments}"));
+        assert_eq!(
+            ran.out.matches("  number ").count(),
+            rules,
+            "{arguments}: {}",
+            ran.out
+        );
+    }
+    let ran = run(&sandbox, "rules --backend legacy --bytecode").expect(2);
+    assert!(ran.err.contains("no bytecode"), "{}", ran.err);
+    let ran = run(&sandbox, "sets --backend legacy").expect(2);
+    assert!(ran.err.contains("no sets of their own"), "{}", ran.err);
+    for verb in ["rules", "chains"] {
+        run(&sandbox, &format!("{verb} --backend legacy --family inet")).expect(2);
+    }
+    for verb in ["save", "restore"] {
+        let ran = run(&sandbox, &format!("{verb} --backend all")).expect(2);
+        assert!(ran.err.contains("of one backend"), "{}", ran.err);
+        let ran = run(&sandbox, &format!("{verb} --family inet")).expect(2);
+        assert!(ran.err.contains("ip and ip6 only"), "{}", ran.err);
+        let ran = run_with(&sandbox, &format!("{verb} --family ip6 --backend nft"), "");
+        assert!(ran.code < 2, "{}", ran.err);
+    }
+    // A backup of nf_tables does not hold them, and says so.
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let path = file.path().display();
+    let ran = run(&sandbox, &format!("backup {path}")).expect(0);
+    assert!(
+        ran.err.contains("not in this file: ip nat, ip filter")
+            || ran.err.contains("not in this file: ip filter, ip nat"),
+        "{}",
+        ran.err
+    );
+    let ran = run(&sandbox, &format!("backup {path} -6")).expect(0);
+    assert_eq!(ran.err, "");
+}
+
+/// What iptables has no words for in a legacy table: ARP's rules, which stand there by their bytes.
+#[test]
+fn rules_of_arp_tables_are_not_said_as_others() {
+    let sandbox = sandbox();
+    if !crate::common::arp::drop_all(&sandbox) {
+        return;
+    }
+    let ran = run(&sandbox, "rules --backend legacy --family arp").expect(0);
+    assert!(ran.out.contains("  number 1      [0:0] [ "), "{}", ran.out);
+    let ran = run(&sandbox, "rules --json --backend legacy").expect(0);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    let rule = &document["legacy"][0]["chains"][0]["rules"][0];
+    assert!(rule["not_expressible"].is_string(), "{rule}");
+    assert_eq!(rule.get("rule"), None);
+}
+
+/// A text with such names would be read as another, or not at all.
+#[test]
+fn chains_with_odd_names_are_not_said_as_others() {
+    let sandbox = sandbox();
+    run_with(&sandbox, "restore", TEXT).expect(0);
+    let before = run(&sandbox, "save").expect(0).text();
+    let mut nft = connect(&sandbox);
+    let mut tx = Transaction::new();
+    for name in ["ACCEPT", "two words", "end\n-A INPUT", &"x".repeat(29)] {
+        let jump = Rule::new(Family::IP, "filter", "INPUT").with(&Immediate::jump(name));
+        let own = Rule::new(Family::IP, "filter", name).with(&Immediate::drop());
+        tx.add(&Chain::new(Family::IP, "filter", name)).unwrap();
+        tx.add(&own).unwrap().add(&jump).unwrap();
+    }
+    nft.commit(&tx).unwrap();
+    let ran = run(&sandbox, "save").expect(2);
+    assert!(ran.err.contains("4 rules and 4 chains;"), "{}", ran.err);
+    // Nothing but comments came to it.
+    assert_eq!(ran.text(), before);
+    Tools::new(&sandbox).run_with("iptables-nft-restore", &ran.out);
+    assert_eq!(run(&sandbox, "save").expect(0).text(), before);
+
+    let mut tx = Transaction::new();
+    tx.add(&Chain::new(Family::IP, "filter", "ACCEPT")).unwrap();
+    nft.commit(&tx).unwrap();
+    let ran = run(&sandbox, "save --json -t filter").expect(2);
+    let document: Value = serde_json::from_str(&ran.out).unwrap();
+    let mut chains = document["tables"][0]["chains"].as_array().unwrap().iter();
+    let odd = chains.find(|chain| chain["chain"] == "ACCEPT").unwrap();
+    assert!(
+        odd["not_expressible"].as_str().unwrap().contains("target"),
+        "{odd}"
+    );
+}
+
+#[test]
+fn sets_are_said_by_their_names_everywhere() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run("ipset create other hash:ip");
+    tools.run("ipset create four hash:ip");
+    let rule = "-m set --match-set four src -j DROP";
+    tools.run(&format!("iptables-nft -A INPUT {rule}"));
+    let ran = run(&sandbox, "save --json").expect(0);
+    assert!(ran.out.contains(rule), "{}", ran.out);
+    let ran = run(&sandbox, "rules").expect(0);
+    assert!(ran.out.contains(rule), "{}", ran.out);
+}
+
+#[test]
+fn tables_of_sets_alone_have_bytecode() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    run(&sandbox, "rules --bytecode").expect(1);
+    tools.run("nft add table ip x");
+    tools.run("nft add set ip x s { type mark ; elements = { 7 } ; }");
+    let ran = run(&sandbox, "rules --bytecode").expect(0);
+    assert!(ran.out.contains("element 00000007"), "{}", ran.out);
+}
+
+/// Texts that are longer than there is room for are cut as the real tool cuts them, and found again; and
+/// standard error says so.
+#[test]
+fn what_is_too_long_is_cut_with_a_warning() {
+    let long = |letter: &str, length| letter.repeat(length);
+    let rules = [
+        (
+            format!("-m comment --comment {} -j ACCEPT", long("c", 300)),
+            "comment",
+            300,
+            255,
+        ),
+        (
+            format!("-j LOG --log-prefix {}", long("l", 40)),
+            "log-prefix",
+            40,
+            29,
+        ),
+        (
+            format!("-j NFLOG --nflog-prefix {}", long("n", 64)),
+            "nflog-prefix",
+            64,
+            63,
+        ),
+    ];
+    let lines: Vec<_> = rules
+        .iter()
+        .map(|(rule, ..)| format!("-A INPUT {rule}\n"))
+        .collect();
+    let text = format!("*filter\n{}COMMIT\n", lines.concat());
+    for backend in ["nft", "legacy"] {
+        let (theirs, ours) = (sandbox(), sandbox());
+        let restore = format!("restore --lock none --backend {backend}");
+        let ran = run_with(&ours, &restore, &text).expect(0);
+        let wanted: Vec<_> = (2..)
+            .zip(&rules)
+            .map(|(line, (_, option, length, kept))| {
+                format!(
+                    "<stdin>:{line}: warning: --{option}: it has {length} bytes; as iptables does, only \
+                     the first {kept} are kept\n"
+                )
+            })
+            .collect();
+        assert_eq!(ran.err, wanted.concat(), "{backend}");
+        let tools = Tools::new(&theirs);
+        tools.run_with(&format!("iptables-{backend}-restore"), &text);
+        let save = format!("iptables-{backend}-save");
+        let saved = Tools::new(&ours).save(&save);
+        match backend {
+            // 1.8.9 has room for 127 bytes; the form of 1.8.7 has not.
+            "nft" => assert!(
+                tools
+                    .save(&save)
+                    .starts_with(&saved[..saved.find("NFLOG").unwrap()])
+            ),
+            _ => assert_eq!(saved, tools.save(&save)),
+        }
+        // The same text finds the rules, in the real tool as well.
+        let with = |verb: &str| text.replace("-A INPUT", verb);
+        run_with(&ours, &format!("{restore} -n"), &with("-C INPUT")).expect(0);
+        if backend == "legacy" {
+            let check = format!("iptables-{backend}-restore -n");
+            Tools::new(&ours).run_with(&check, &with("-C INPUT"));
+        }
+        let deleted = run_with(&ours, &format!("{restore} -n --json"), &with("-D INPUT")).expect(0);
+        let record: Value = serde_json::from_str(&deleted.out).unwrap();
+        assert_eq!(record["shortened"].as_array().unwrap().len(), 3);
+        assert!(!Tools::new(&ours).save(&save).contains("-A"));
+    }
+    // Where the form has room for it.
+    let sandbox = sandbox();
+    let ran = run_with(&sandbox, "restore --profile 1.8.8", &text).expect(0);
+    assert!(!ran.err.contains("nflog-prefix"), "{}", ran.err);
+    let many = "-A INPUT -j LOG --log-prefix 0123456789012345678901234567890\n".repeat(25);
+    let ran = run_with(&sandbox, "restore", &format!("*filter\n{many}COMMIT\n")).expect(0);
+    assert_eq!(ran.err.lines().count(), 11, "{}", ran.err);
+    assert!(ran.err.contains("15 more texts"), "{}", ran.err);
+}
+
+/// Words that no other tool knows are not written without a word.
+#[test]
+fn private_words_are_said_to_be_private() {
+    // A bridge port of which the second byte does not count.
+    let data = format!("65746800{:0>24}ff00ffff{:0>24}{:0>64}0001", "", "", "");
+    let text = format!(
+        "*filter\n-A FORWARD -m physdev --xt-revision 0 --xt-data {data}000000000000\nCOMMIT\n"
+    );
+    let sandbox = sandbox();
+    for backend in ["nft", "legacy"] {
+        let restore = format!("restore --lock none --backend {backend}");
+        run_with(&sandbox, &restore, &text).expect(0);
+        for json in ["", " --json"] {
+            let ran = run(&sandbox, &format!("save --backend {backend}{json}")).expect(2);
+            assert!(ran.out.contains("--xt-data"), "{}", ran.out);
+            assert!(
+                ran.err
+                    .contains("1 rule has options that only `chainwright restore` knows"),
+                "{}",
+                ran.err
+            );
+            if json.is_empty() {
+                // It is a whole copy for us.
+                run_with(&sandbox, &restore, &ran.out).expect(0);
+                let again = run(&sandbox, &format!("save --backend {backend}")).expect(2);
+                assert_eq!(again.out, ran.out);
+            }
+        }
+    }
+    let help = Command::new(PROGRAM)
+        .args(["save", "--help"])
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8(help.stdout)
+            .unwrap()
+            .contains("--xt-data")
+    );
+}

@@ -1,0 +1,454 @@
+//! Bad input to the verbs that operators and agents use: a message that names the cause and what to do, the documented exit
+//! code, and every table as it was.
+
+use std::process::Command;
+
+use crate::common::needs::find;
+use crate::common::sandbox;
+use crate::common::tools::{Tools, run_on, words};
+use chainwright::Retry;
+use chainwright::legacy::{Lock, LockPolicy};
+use chainwright::netns::Sandbox;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
+
+/// What is run, on which input, the exit code, and what standard error has.
+type Case = (&'static str, &'static str, i32, &'static [&'static str]);
+
+/// Verbs of the command: 2, where it could not be done.
+const VERBS: &[Case] = &[
+    ("cleanup", "", 2, &["<GLOB>", "--help"]),
+    (
+        "cleanup [",
+        "",
+        2,
+        &["unclosed character class", "missing ']'"],
+    ),
+    (
+        "cleanup --backend other A*",
+        "",
+        2,
+        &["'other'", "nft, legacy, all"],
+    ),
+    (
+        "cleanup --family inet A*",
+        "",
+        2,
+        &["families ip and ip6 only"],
+    ),
+    (
+        "cleanup --prefix A",
+        "",
+        2,
+        &["unexpected argument '--prefix'"],
+    ),
+    // A rule leads to it of which it is not known what it is.
+    (
+        "cleanup --backend nft USED",
+        "",
+        2,
+        &["EBUSY", "still in use", "nothing was changed in nf_tables"],
+    ),
+    (
+        "cleanup --lock /nowhere/lock --backend legacy OLD",
+        "",
+        2,
+        &["/nowhere/lock", "nothing was changed in the legacy tables"],
+    ),
+    (
+        "restore --keep-foreign",
+        "",
+        2,
+        &["a value is required for '--keep-foreign"],
+    ),
+    (
+        "restore --keep-foreign KUBE-* /nowhere",
+        "",
+        2,
+        &["cannot read /nowhere", "No such file"],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*filter\n",
+        2,
+        &[
+            "ends without a COMMIT for table filter",
+            "nothing was changed",
+        ],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*filter\n-A INPUT -j ACC",
+        2,
+        &["nothing was changed"],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*filter\n-A USED -j DROP\nCOMM",
+        2,
+        &["<stdin>:2: chain USED not found", "-A USED"],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*filter\n:USED - [0:0]\nCOMMIT\n",
+        2,
+        &[
+            "rule 2 of chain INPUT",
+            "no words in iptables' language",
+            "nothing was changed",
+        ],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*mangle\n-A INPUT --dprt 3\nCOMMIT\n",
+        2,
+        &["<stdin>:2:10", "did you mean --dport", "^^^^^^"],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*mangle\n-A INPUT -p tcp --dport 65536\nCOMMIT\n",
+        2,
+        &["<stdin>:2:25", "more than 65535"],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*nothing\nCOMMIT\n",
+        2,
+        &["<stdin>:1", "table `nothing` not found"],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*mangle\n\0\nCOMMIT\n",
+        2,
+        &["a NUL near line 1", "no text"],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*mangle\n:INPUT MAYBE [0:0]\nCOMMIT\n",
+        2,
+        &["`MAYBE` is not a policy"],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*mangle\n:INPUT ACCEPT [x:0]\nCOMMIT\n",
+        2,
+        &["[PACKETS:BYTES]"],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*nat\n-A OUTPUT -j DROP\nCOMMIT\n",
+        2,
+        &["not intended for filtering"],
+    ),
+    (
+        "restore --keep-foreign KUBE-*",
+        "*mangle\n-A OUTPUT -m nosuch\nCOMMIT\n",
+        2,
+        &["match `nosuch` not found"],
+    ),
+    ("migrate", "", 2, &["--from <BACKEND>", "--to <BACKEND>"]),
+    ("migrate --from nft --to nft", "", 2, &["the same backend"]),
+    (
+        "migrate --from here --to nft",
+        "",
+        2,
+        &["'here'", "nft, legacy"],
+    ),
+    (
+        "migrate --from nft --to legacy",
+        "",
+        2,
+        &[
+            "rule 2 of chain INPUT, table filter (IPv4)",
+            "has a rule of its own",
+            "--keep-foreign",
+        ],
+    ),
+    (
+        "migrate --from legacy --to nft --keep-foreign [",
+        "",
+        2,
+        &["unclosed character class"],
+    ),
+    ("doctor --versions 9.9", "", 2, &["'9.9'", "1.8.7"]),
+    ("doctor --family inet", "", 2, &["families ip and ip6 only"]),
+    ("doctor --fix", "", 2, &["unexpected argument '--fix'"]),
+];
+
+/// The programs by iptables' names: 1, 2, 3 or 4, as those.
+const PROGRAMS: &[Case] = &[
+    ("iptables", "", 2, &["no command"]),
+    ("iptables -A", "", 2, &["-A", "value"]),
+    (
+        "iptables -A NOWHERE -j ACCEPT",
+        "",
+        1,
+        &["No chain/target/match by that name"],
+    ),
+    (
+        "iptables -A INPUT -j NOWHERE",
+        "",
+        2,
+        &["'NOWHERE' does not exist"],
+    ),
+    (
+        "iptables-legacy -A INPUT -j NOWHERE",
+        "",
+        2,
+        &["Couldn't load target `NOWHERE'"],
+    ),
+    (
+        "iptables -A INPUT --sprot 3",
+        "",
+        2,
+        &["unknown option", "--sprot"],
+    ),
+    ("iptables -A INPUT -m nosuch", "", 2, &["nosuch"]),
+    ("iptables -A INPUT -p tcp --dport 70000", "", 2, &["70000"]),
+    ("iptables -A INPUT -s 300.1.1.1", "", 2, &["300.1.1.1"]),
+    (
+        "ip6tables -A INPUT -s 192.0.2.1",
+        "",
+        2,
+        &["192.0.2.1", "an IPv4 address"],
+    ),
+    ("iptables -6 -A INPUT -j ACCEPT", "", 2, &["family"]),
+    ("iptables -A INPUT -D OUTPUT 1", "", 2, &["one command"]),
+    (
+        "iptables -I INPUT 99 -j DROP",
+        "",
+        1,
+        &["Index of insertion too big"],
+    ),
+    (
+        "iptables -R INPUT 99 -j DROP",
+        "",
+        1,
+        &["Index of replacement too big"],
+    ),
+    (
+        "iptables -D INPUT 99",
+        "",
+        1,
+        &["Index of deletion too big"],
+    ),
+    (
+        "iptables -D INPUT -s 192.0.2.9 -j DROP",
+        "",
+        1,
+        &["Bad rule"],
+    ),
+    (
+        "iptables -C INPUT -s 192.0.2.9 -j DROP",
+        "",
+        1,
+        &["Bad rule"],
+    ),
+    ("iptables -N USED", "", 1, &["Chain already exists"]),
+    (
+        "iptables -X USED",
+        "",
+        4,
+        &["CHAIN_DEL failed", "busy", "USED"],
+    ),
+    ("iptables-legacy -X OLD", "", 1, &["Too many links"]),
+    (
+        "iptables -X NOWHERE",
+        "",
+        1,
+        &["No chain/target/match by that name"],
+    ),
+    ("iptables -E USED INPUT", "", 1, &["File exists"]),
+    ("iptables -P USED DROP", "", 1, &["Bad built-in chain name"]),
+    ("iptables -P INPUT REJECT", "", 1, &["Bad policy name"]),
+    (
+        "iptables -t nothing -L",
+        "",
+        3,
+        &["table 'nothing' does not exist"],
+    ),
+    (
+        "iptables -t nat -A OUTPUT -j DROP",
+        "",
+        2,
+        &["not intended for filtering"],
+    ),
+    (
+        "iptables-save -t nothing",
+        "",
+        1,
+        &["`nothing' does not exist"],
+    ),
+    ("iptables-restore --nothing", "", 1, &["--nothing"]),
+    (
+        "iptables-restore",
+        "*filter\n-A INPUT -j ACCEPT\n",
+        1,
+        &["COMMIT"],
+    ),
+    (
+        "iptables-restore -n",
+        "*filter\n-A INPUT -j NOWHERE\nCOMMIT\n",
+        2,
+        &["NOWHERE"],
+    ),
+    (
+        "iptables-restore -n",
+        "*filter\n-A NOWHERE -j ACCEPT\nCOMMIT\n",
+        1,
+        &["line 2"],
+    ),
+    (
+        "iptables-restore -n",
+        "-A INPUT -j ACCEPT\n",
+        1,
+        &["line 1"],
+    ),
+];
+
+/// Rules in both backends, one of them none of iptables'.
+fn prepared() -> Sandbox {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    for line in [
+        "iptables-nft -A INPUT -s 192.0.2.1 -j ACCEPT",
+        "iptables-nft -N USED",
+        "iptables-nft -A FORWARD -j USED",
+        "iptables-nft -A USED -p udp -j DROP",
+        "nft add rule ip filter INPUT meta length 5 jump USED",
+        "iptables-legacy -N OLD",
+        "iptables-legacy -A INPUT -j OLD",
+        "ip6tables-nft -t mangle -A OUTPUT -j MARK --set-mark 1",
+        "ip6tables-legacy -A INPUT -j DROP",
+    ] {
+        tools.run(line);
+    }
+    sandbox
+}
+
+/// All that is there, of both backends and families.
+fn state(sandbox: &Sandbox) -> String {
+    let tools = Tools::new(sandbox);
+    let said = [
+        "nft -a list ruleset",
+        "iptables-legacy-save -c",
+        "ip6tables-legacy-save -c",
+    ]
+    .map(|line| tools.save(line));
+    said.concat()
+}
+
+/// Exit code, and standard error.
+fn run(sandbox: &Sandbox, command: &mut Command, input: &str) -> (Option<i32>, String) {
+    let output = sandbox
+        .run(|| run_on(command, input.as_bytes()).unwrap())
+        .unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    (output.status.code(), error)
+}
+
+#[test]
+fn bad_input_changes_nothing() {
+    let sandbox = prepared();
+    let before = state(&sandbox);
+    let lock = tempfile::NamedTempFile::new().unwrap();
+    let mut wrong = Vec::new();
+    for (line, input, code, said) in VERBS.iter().chain(PROGRAMS) {
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(words(line))
+            .env("XTABLES_LOCKFILE", lock.path());
+        let (exit, error) = run(&sandbox, &mut command, input);
+        let is_said = said.iter().all(|part| error.contains(part));
+        if exit != Some(*code) || !is_said || error.contains("panicked") {
+            wrong.push(format!(
+                "{line}: {exit:?}, wanted {code} and {said:?}: {error}"
+            ));
+        }
+        assert_eq!(state(&sandbox), before, "{line}");
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    assert!(VERBS.len() + PROGRAMS.len() > 40);
+}
+
+/// Who may not do it is told so, by each of the verbs.
+#[test]
+fn without_the_right_nothing_is_done() {
+    let sandbox = prepared();
+    let before = state(&sandbox);
+    let lock = tempfile::NamedTempFile::new().unwrap();
+    for (line, code, said) in [
+        ("cleanup USED", 2, "CAP_NET_ADMIN"),
+        ("restore --keep-foreign KUBE-*", 2, "CAP_NET_ADMIN"),
+        (
+            "migrate --from nft --to legacy --dry-run",
+            2,
+            "CAP_NET_ADMIN",
+        ),
+        ("doctor", 2, "CAP_NET_ADMIN"),
+        (
+            "iptables -A INPUT -j ACCEPT",
+            4,
+            "Permission denied (you must be root)",
+        ),
+        (
+            "iptables-legacy -A INPUT -j ACCEPT",
+            3,
+            "Permission denied (you must be root)",
+        ),
+    ] {
+        // Root without it; another user namespace cannot be had everywhere.
+        let mut command = Command::new(find("setpriv"));
+        command
+            .args(["--inh-caps", "-net_admin", "--bounding-set", "-net_admin"])
+            .arg(PROGRAM)
+            .args(words(line));
+        command.env("XTABLES_LOCKFILE", lock.path());
+        let (exit, error) = run(&sandbox, &mut command, "*filter\nCOMMIT\n");
+        assert_eq!(exit, Some(code), "{line}: {error}");
+        assert!(error.contains(said), "{line}: {error}");
+        assert_eq!(state(&sandbox), before, "{line}");
+    }
+}
+
+/// Who waits for the lock in vain says who holds it.
+#[test]
+fn a_lock_that_is_held_is_named() {
+    let sandbox = prepared();
+    let before = state(&sandbox);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    let held = Lock::take(&LockPolicy::Path(file.path().into()), Retry::ONCE).unwrap();
+    let path = file.path().display();
+    for (line, code, said) in [
+        (
+            format!("cleanup --backend legacy --wait 0 --lock {path} OLD"),
+            2,
+            "is held by",
+        ),
+        (
+            format!("restore --backend legacy --keep-foreign KUBE-* --wait 0 --lock {path}"),
+            2,
+            "is held by",
+        ),
+        (
+            format!("migrate --from legacy --to nft -6 --wait 0 --lock {path}"),
+            2,
+            "is held by",
+        ),
+        (
+            "iptables-legacy -w 1 -A INPUT -j ACCEPT".to_owned(),
+            4,
+            "Another app is currently holding the xtables lock",
+        ),
+    ] {
+        let mut command = Command::new(PROGRAM);
+        command
+            .args(words(&line))
+            .env("XTABLES_LOCKFILE", file.path());
+        let (exit, error) = run(&sandbox, &mut command, "*filter\nCOMMIT\n");
+        assert_eq!(exit, Some(code), "{line}: {error}");
+        assert!(error.contains(said), "{line}: {error}");
+        assert_eq!(state(&sandbox), before, "{line}");
+    }
+    drop(held);
+}

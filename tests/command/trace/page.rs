@@ -1,0 +1,206 @@
+//! What `docs/trace.md` and the README show is what is printed: each command that stands in them is run.
+//!
+//! A block of the page is indented; what stands behind `$` is carried out: `cat FILE` says what is in a file, and
+//! `chainwright …`, also with `| head -N` or `> FILE`, is run, in a directory with the files of `tests/data`. With
+//! `CHAINWRIGHT_WRITE_DOCS=1` the output is written to the page.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{PROGRAM, sandbox};
+
+/// How long lines may be.
+const WIDTH: usize = 80;
+/// Verbs whose output is checked here.
+const VERBS: [&str; 4] = ["trace", "why", "graph", "diff"];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// A directory with the files that commands name.
+fn directory() -> tempfile::TempDir {
+    let directory = tempfile::tempdir().unwrap();
+    for file in fs::read_dir(root().join("tests/data")).unwrap() {
+        let file = file.unwrap();
+        if file.file_type().unwrap().is_file() {
+            fs::copy(file.path(), directory.path().join(file.file_name())).unwrap();
+        }
+    }
+    directory
+}
+
+/// A command of a page.
+struct Shown {
+    /// Its lines, as they stand there.
+    lines: Vec<String>,
+    /// What stands below it.
+    below: Vec<String>,
+}
+
+impl Shown {
+    /// In one line.
+    fn command(&self) -> String {
+        let joined = self.lines.join(" ").replace("\\ ", " ");
+        joined.trim_start_matches("$ ").to_owned()
+    }
+
+    fn verb(&self) -> Option<String> {
+        let command = self.command();
+        let mut words = command.split_whitespace();
+        let verb = (words.next() == Some("chainwright")).then(|| words.next())?;
+        verb.filter(|verb| VERBS.contains(verb)).map(str::to_owned)
+    }
+
+    /// What is to stand below it.
+    fn carry_out(&self, directory: &Path) -> Vec<String> {
+        let command = self.command();
+        if let Some(file) = command.strip_prefix("cat ") {
+            fs::write(directory.join(file), self.below.join("\n") + "\n").unwrap();
+            return self.below.clone();
+        }
+        let (command, file) = match command.split_once(" > ") {
+            Some((command, file)) => (command, Some(file)),
+            None => (&*command, None),
+        };
+        let (command, head) = match command.split_once(" | head -") {
+            Some((command, lines)) => (command, lines.parse().unwrap()),
+            None => (command, usize::MAX),
+        };
+        let arguments = command.strip_prefix("chainwright ").unwrap();
+        let output = Command::new(PROGRAM)
+            .args(arguments.split_whitespace())
+            .current_dir(directory)
+            .output()
+            .unwrap();
+        // On a terminal errors follow what was written before.
+        let text = [output.stdout, output.stderr].concat();
+        let text = String::from_utf8(text).unwrap();
+        if let Some(file) = file {
+            same(&root().join("docs").join(file), &text);
+            return Vec::new();
+        }
+        text.lines().take(head).map(str::to_owned).collect()
+    }
+}
+
+/// The commands of a block.
+fn commands(block: &[&str]) -> Vec<Shown> {
+    let mut shown: Vec<Shown> = Vec::new();
+    let mut goes_on = false;
+    for line in block {
+        let line = line.strip_prefix("    ").unwrap_or_default();
+        if line.starts_with("$ ") {
+            shown.push(Shown {
+                lines: Vec::new(),
+                below: Vec::new(),
+            });
+        }
+        let command = shown.last_mut().expect("a block begins with a command");
+        if goes_on || line.starts_with("$ ") {
+            command.lines.push(line.to_owned());
+            goes_on = line.ends_with('\\');
+        } else {
+            command.below.push(line.to_owned());
+        }
+    }
+    for command in &mut shown {
+        while command.below.last().is_some_and(String::is_empty) {
+            command.below.pop();
+        }
+    }
+    shown
+}
+
+/// The page with what is printed, and the verbs that it shows.
+fn carried_out(page: &str) -> (String, BTreeSet<String>) {
+    let directory = directory();
+    let lines: Vec<&str> = page.lines().collect();
+    let (mut made, mut verbs) = (Vec::new(), BTreeSet::new());
+    let mut at = 0;
+    while at < lines.len() {
+        if !lines[at].starts_with("    $ ") {
+            made.push(lines[at].to_owned());
+            at += 1;
+            continue;
+        }
+        let is_inside = |line: &&&str| line.is_empty() || line.starts_with("    ");
+        let mut end = at + lines[at..].iter().take_while(is_inside).count();
+        while lines[end - 1].is_empty() {
+            end -= 1;
+        }
+        let commands = commands(&lines[at..end]);
+        let of_others = commands.iter().all(|command| command.verb().is_none());
+        if of_others {
+            made.extend(lines[at..end].iter().map(ToString::to_string));
+        } else {
+            for (place, command) in commands.iter().enumerate() {
+                if place > 0 {
+                    made.push(String::new());
+                }
+                verbs.extend(command.verb());
+                let below = command.carry_out(directory.path());
+                for line in command.lines.iter().chain(&below) {
+                    assert!(line.chars().count() <= WIDTH, "too long: {line}");
+                    made.push(format!("    {line}").trim_end().to_owned());
+                }
+            }
+        }
+        at = end;
+    }
+    (made.join("\n") + "\n", verbs)
+}
+
+/// Whether a file is what it is to be. If the environment has `CHAINWRIGHT_WRITE_DOCS`, it is written.
+#[track_caller]
+fn same(path: &PathBuf, made: &str) {
+    if std::env::var_os("CHAINWRIGHT_WRITE_DOCS").is_some() {
+        fs::write(path, made).unwrap();
+    }
+    let there = fs::read_to_string(path).unwrap_or_default();
+    if there != made {
+        let lines = there.lines().zip(made.lines());
+        let first = lines.clone().find(|(there, made)| there != made);
+        panic!(
+            "{} is not what is printed: {first:?}; run CHAINWRIGHT_WRITE_DOCS=1 cargo test --all-features --test command trace::",
+            path.display()
+        );
+    }
+}
+
+#[test]
+fn pages_show_what_is_printed() {
+    for (page, expected) in [("docs/trace.md", &VERBS[..]), ("README.md", &["trace"][..])] {
+        let path = root().join(page);
+        let text = fs::read_to_string(&path).unwrap();
+        let (made, verbs) = sandbox().run(|| carried_out(&text)).unwrap();
+        same(&path, &made);
+        assert!(
+            verbs
+                .iter()
+                .eq(expected.iter().copied().collect::<BTreeSet<_>>()),
+            "{page}: {verbs:?}"
+        );
+    }
+}
+
+/// An output that is not that of the command is found, however the page is written.
+#[test]
+fn what_is_not_printed_is_found() {
+    let page = |below: &str| {
+        format!(
+            "Text.\n\n    $ cat a.nft\n    table ip t {{\n\n    }}\n\n    $ chainwright graph \\\n        a.nft\n{below}\nText.\n"
+        )
+    };
+    let (made, verbs) = sandbox()
+        .run(|| carried_out(&page("    table ip t: 7 chains\n\n    more\n")))
+        .unwrap();
+    // A table with nothing in it has no chains.
+    let nothing = "    chainwright: no chain found that matches\n";
+    assert_eq!(made, page(nothing));
+    assert_eq!(verbs, BTreeSet::from(["graph".to_owned()]));
+    let (again, _) = sandbox().run(|| carried_out(&made)).unwrap();
+    assert_eq!(again, made);
+}

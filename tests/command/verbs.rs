@@ -1,0 +1,601 @@
+//! The command `chainwright`, as a program, in sandboxes.
+//!
+//! Here is what its verbs have in common and the verbs about chains; the others stand in files of their own.
+mod edges;
+mod json;
+mod kube;
+mod live;
+mod ruleset;
+mod words;
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::os::fd::AsFd;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+use crate::common::sandbox;
+use chainwright::legacy;
+use chainwright::netns::Sandbox;
+use chainwright::nft::{
+    Chain, Connection, DataType, Element, Family, Generation, Policy, Rule, Set, Table, Transaction,
+};
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
+
+/// What a run of the command left.
+struct Ran {
+    code: i32,
+    out: String,
+    err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code().expect("it ended by itself"),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl Ran {
+    #[track_caller]
+    fn expect(self, code: i32) -> Self {
+        assert_eq!(
+            self.code, code,
+            "output: {}\nerrors: {}",
+            self.out, self.err
+        );
+        self
+    }
+
+    /// The lines of output.
+    fn lines(&self) -> Vec<&str> {
+        self.out.lines().collect()
+    }
+
+    /// The output, one JSON document, without what each of them has.
+    #[track_caller]
+    fn value(&self) -> Value {
+        let mut value: Value = serde_json::from_str(&self.out).unwrap();
+        let document = value.as_object_mut().unwrap();
+        assert_eq!(document.remove("version").unwrap(), 1);
+        assert!(document.remove("verb").unwrap().is_string());
+        value
+    }
+
+    /// The parts of a document that is one list.
+    #[track_caller]
+    fn values(&self) -> Vec<Value> {
+        let value = self.value();
+        let keys: Vec<_> = value.as_object().unwrap().values().collect();
+        let [Value::Array(parts)] = keys[..] else {
+            panic!("{value}");
+        };
+        parts.clone()
+    }
+
+    /// What stands under this key in each part.
+    #[track_caller]
+    fn each(&self, key: &str) -> Vec<Value> {
+        self.values().iter().map(|line| line[key].clone()).collect()
+    }
+}
+
+/// Runs the command where the test itself is.
+fn run_here<S: AsRef<OsStr>>(arguments: &[S]) -> Ran {
+    let output = Command::new(PROGRAM).args(arguments).output().unwrap();
+    output.into()
+}
+
+/// Runs the command, arguments separated by blanks, inside the sandbox.
+fn run(sandbox: &Sandbox, arguments: &str) -> Ran {
+    let arguments: Vec<_> = arguments.split_whitespace().collect();
+    sandbox.run(|| run_here(&arguments)).unwrap()
+}
+
+fn connect(sandbox: &Sandbox) -> Connection {
+    sandbox.run(Connection::open).unwrap().unwrap()
+}
+
+fn generation(sandbox: &Sandbox) -> Generation {
+    connect(sandbox).generation().unwrap()
+}
+
+fn commit(sandbox: &Sandbox, tx: &mut Transaction) {
+    connect(sandbox).commit(tx).unwrap();
+}
+
+/// `table inet t`: base chain `in` with two rules, chains `web` with one and `WEB/x` with none;
+/// `table ip t`: chain `other`.
+fn small_ruleset(sandbox: &Sandbox) {
+    let mut tx = Transaction::new();
+    let chain = |name| Chain::new(Family::INET, "t", name);
+    tx.add(&Table::new(Family::INET, "t"))
+        .and_then(|tx| {
+            tx.add(
+                &chain("in")
+                    .with_hook("filter", 1, -7)
+                    .with_policy(Policy::DROP),
+            )
+        })
+        .and_then(|tx| tx.add(&chain("web"))?.add(&chain("WEB/x")))
+        .and_then(|tx| tx.add(&Rule::new(Family::INET, "t", "in")))
+        .and_then(|tx| tx.add(&Rule::new(Family::INET, "t", "in")))
+        .and_then(|tx| tx.add(&Rule::new(Family::INET, "t", "web")))
+        .and_then(|tx| tx.add(&Table::new(Family::IP, "t")))
+        .and_then(|tx| tx.add(&Chain::new(Family::IP, "t", "other")))
+        .unwrap();
+    commit(sandbox, &mut tx);
+}
+
+/// Many chains in `table ip many`: `c0`, `c1`, …
+fn many_chains(sandbox: &Sandbox, count: usize) {
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "many")).unwrap();
+    for number in 0..count {
+        tx.add(&Chain::new(Family::IP, "many", format!("c{number}")))
+            .unwrap();
+    }
+    commit(sandbox, &mut tx);
+}
+
+#[test]
+fn an_empty_namespace_has_no_chains() {
+    let sandbox = sandbox();
+    let ran = run(&sandbox, "chains").expect(1);
+    assert_eq!(ran.out, "");
+    assert!(ran.err.contains("there are no chains"), "{}", ran.err);
+    let ran = run(&sandbox, "chains --backend nft").expect(1);
+    assert!(ran.err.contains("nf_tables has no chains"), "{}", ran.err);
+    let ran = run(&sandbox, "chains --json --backend nft").expect(1);
+    assert_eq!((ran.values(), ran.err.as_str()), (Vec::new(), ""));
+}
+
+#[test]
+fn kubelets_chains_come_and_go() {
+    let sandbox = sandbox();
+    let before = generation(&sandbox);
+    let missing = run(&sandbox, "kubelet check").expect(1);
+    let items = missing.lines().len();
+    assert_eq!(items, 12, "{}", missing.out);
+    assert!(
+        missing
+            .lines()
+            .contains(&"missing  ip filter: -A INPUT -j KUBE-FIREWALL")
+    );
+    assert_eq!(generation(&sandbox), before, "checking changes nothing");
+
+    let made = run(&sandbox, "kubelet ensure").expect(0);
+    assert_eq!(made.out, missing.out.replace("missing  ", "made     "));
+    assert_eq!(
+        run(&sandbox, "kubelet check").expect(0).out,
+        "everything is there\n"
+    );
+
+    let before = generation(&sandbox);
+    let again = run(&sandbox, "kubelet ensure").expect(0);
+    assert_eq!(again.out, "nothing to do: everything is there\n");
+    assert_eq!(generation(&sandbox), before, "nothing was committed");
+
+    let removed = run(&sandbox, "kubelet remove").expect(0);
+    assert_eq!(removed.lines().len(), items);
+    assert!(
+        removed
+            .lines()
+            .contains(&"removed  ip6 mangle: chain KUBE-IPTABLES-HINT")
+    );
+    run(&sandbox, "kubelet check").expect(1);
+    let again = run(&sandbox, "kubelet remove").expect(0);
+    assert!(again.out.starts_with("nothing to do"), "{}", again.out);
+}
+
+#[test]
+fn kubelets_chains_as_json() {
+    let sandbox = sandbox();
+    let missing = run(&sandbox, "kubelet check --json").expect(1).value();
+    let made = run(&sandbox, "--json kubelet ensure").expect(0).value();
+    assert_eq!(missing["missing"], made["made"]);
+    assert_eq!(
+        made["made"][0],
+        serde_json::json!({"family": "ip", "table": "mangle", "chain": "KUBE-IPTABLES-HINT"})
+    );
+    let rules: Vec<_> = made["made"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|item| item["rule"].as_str())
+        .collect();
+    assert_eq!(rules.len(), 3);
+    assert!(rules.contains(&"-j KUBE-FIREWALL"));
+
+    let none = serde_json::json!({"missing": []});
+    assert_eq!(
+        run(&sandbox, "kubelet check --json").expect(0).value(),
+        none
+    );
+    let none = serde_json::json!({"made": []});
+    assert_eq!(
+        run(&sandbox, "kubelet ensure --json").expect(0).value(),
+        none
+    );
+
+    // A rule of somebody else's in a chain of kubelet's.
+    let mut tx = Transaction::new();
+    tx.add(&Rule::new(Family::IP, "mangle", "KUBE-IPTABLES-HINT"))
+        .unwrap();
+    commit(&sandbox, &mut tx);
+    let removed = run(&sandbox, "kubelet remove --json").expect(0).value();
+    assert_eq!(removed["removed"].as_array().unwrap().len(), 11);
+    assert_eq!(
+        removed["left"],
+        serde_json::json!([{"family": "ip", "table": "mangle", "chain": "KUBE-IPTABLES-HINT"}])
+    );
+    let text = run(&sandbox, "kubelet remove").expect(0).out;
+    assert!(
+        text.starts_with("left     ip mangle: chain KUBE-IPTABLES-HINT (it has"),
+        "{text}"
+    );
+}
+
+#[test]
+fn one_family_of_kubelets_chains_and_those_of_old() {
+    let sandbox = sandbox();
+    run(&sandbox, "kubelet ensure -6").expect(0);
+    run(&sandbox, "kubelet check -6").expect(0);
+    run(&sandbox, "kubelet -4 check").expect(1);
+    run(&sandbox, "kubelet check").expect(1);
+    let families = run(&sandbox, "chains --json").expect(0).each("family");
+    assert!(families.iter().all(|family| family == "ip6"));
+
+    run(&sandbox, "kubelet ensure --family ip").expect(0);
+    for arguments in [
+        "-4 -6 check",
+        "check -4 --family ip6",
+        "check --family inet",
+    ] {
+        run(&sandbox, &format!("kubelet {arguments}")).expect(2);
+    }
+    let ran = run(&sandbox, "kubelet ensure --backend legacy").expect(2);
+    assert!(ran.err.contains("mangle table of nf_tables"), "{}", ran.err);
+    run(&sandbox, "kubelet check").expect(0);
+    run(&sandbox, "kubelet check --up-to-1.26").expect(1);
+    let made = run(&sandbox, "kubelet ensure --up-to-1.26").expect(0).out;
+    assert!(made.contains("ip nat: chain KUBE-MARK-MASQ"), "{made}");
+}
+
+#[test]
+fn chains_are_chosen_and_counted() {
+    let sandbox = sandbox();
+    small_ruleset(&sandbox);
+    let names = |arguments: &str| {
+        let ran = run(
+            &sandbox,
+            &format!("chains --backend nft --json {arguments}"),
+        )
+        .expect(0);
+        ran.each("chain")
+            .iter()
+            .map(|name| name.as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(names(""), ["in", "web", "WEB/x", "other"]);
+    assert_eq!(names("--family inet"), ["in", "web", "WEB/x"]);
+    assert_eq!(names("--family ip"), ["other"]);
+    assert_eq!(names("--table t --family ip"), ["other"]);
+    assert_eq!(names("--match w*"), ["web"]);
+    assert_eq!(names("--match W*"), ["WEB/x"]);
+    assert_eq!(names("--match {in,o*r}"), ["in", "other"]);
+    for none in ["--table u", "--family ip6", "--match we", "--family netdev"] {
+        let ran = run(&sandbox, &format!("chains --backend nft {none}")).expect(1);
+        assert_eq!(ran.err, "chainwright: no chain found that matches\n");
+    }
+    run(&sandbox, "chains --match [").expect(2);
+
+    let rules = run(&sandbox, "chains --backend nft --json --rules")
+        .expect(0)
+        .each("rules");
+    assert_eq!(rules, [2, 1, 0, 0]);
+    let first = &run(&sandbox, "chains --backend nft --json --rules")
+        .expect(0)
+        .values()[0];
+    assert_eq!(
+        *first,
+        serde_json::json!({
+            "backend": "nft", "family": "inet", "table": "t", "chain": "in", "type": "filter",
+            "hook": "input", "priority": -7, "policy": "drop", "rules": 2
+        })
+    );
+
+    let text = run(&sandbox, "chains --backend nft --rules").expect(0).out;
+    let words: Vec<Vec<_>> = text
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    assert_eq!(
+        words[0].join(" "),
+        "nft inet t in 2 rules type filter hook input priority -7 policy drop"
+    );
+    assert_eq!(words[1].join(" "), "nft inet t web 1 rule");
+    assert!(text.lines().all(|line| line.trim_end() == line));
+}
+
+#[test]
+fn a_name_cannot_forge_a_line() {
+    let sandbox = sandbox();
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "t"))
+        .and_then(|tx| tx.add(&Chain::new(Family::IP, "t", "a\nnft ip t b\x1b[2J")))
+        .and_then(|tx| tx.add(&Chain::new(Family::IP, "t", &b"\xff"[..])))
+        .unwrap();
+    commit(&sandbox, &mut tx);
+    let text = run(&sandbox, "chains").expect(0);
+    assert_eq!(text.lines().len(), 2);
+    assert!(text.out.contains(r"a\nnft ip t b\u{1b}[2J"), "{}", text.out);
+    let names = run(&sandbox, "chains --json").expect(0).each("chain");
+    assert_eq!(names, ["a\nnft ip t b\x1b[2J", "\u{fffd}"]);
+}
+
+#[test]
+fn legacy_chains_are_listed_and_never_made() {
+    let sandbox = sandbox();
+    let tables = || {
+        let connection = legacy::Connection::open(legacy::Family::Ipv4);
+        connection.and_then(|connection| connection.tables())
+    };
+    match sandbox.run(tables).unwrap() {
+        Ok(tables) => assert!(tables.is_empty(), "{tables:?}"),
+        Err(legacy::Error::NotBuilt { .. }) => {
+            let ran = run(&sandbox, "chains --backend legacy --family ip").expect(2);
+            assert!(ran.err.contains("module ip_tables"), "{}", ran.err);
+            small_ruleset(&sandbox);
+            let ran = run(&sandbox, "chains --family ip").expect(0);
+            assert!(ran.err.contains("legacy tables (ip) not looked at"));
+            return;
+        }
+        Err(error) => panic!("{error}"),
+    }
+    run(&sandbox, "chains").expect(1);
+    run(&sandbox, "chains --backend legacy --table nat").expect(1);
+    assert!(sandbox.run(tables).unwrap().unwrap().is_empty());
+
+    let made = sandbox.run(|| {
+        legacy::Connection::open(legacy::Family::Ipv4)
+            .and_then(|connection| connection.instantiate("nat"))
+    });
+    made.unwrap().unwrap();
+    let text = run(&sandbox, "chains --rules").expect(0).out;
+    let first: Vec<_> = text.lines().next().unwrap().split_whitespace().collect();
+    assert_eq!(
+        first.join(" "),
+        "legacy ip nat PREROUTING 0 rules hook prerouting policy accept"
+    );
+    assert_eq!(text.lines().count(), 4);
+    let listed = run(&sandbox, "chains --backend legacy --json --match *PUT").expect(0);
+    assert_eq!(listed.each("chain"), ["INPUT", "OUTPUT"]);
+    assert_eq!(
+        listed.values()[0],
+        serde_json::json!({
+            "backend": "legacy", "family": "ip", "table": "nat", "chain": "INPUT",
+            "hook": "input", "policy": "accept"
+        })
+    );
+    run(&sandbox, "chains --backend legacy --family ip6").expect(1);
+    run(&sandbox, "chains --backend nft").expect(1);
+
+    small_ruleset(&sandbox);
+    let backends = run(&sandbox, "chains --json").expect(0).each("backend");
+    assert_eq!(backends.iter().filter(|name| *name == "nft").count(), 4);
+    assert_eq!(backends.iter().filter(|name| *name == "legacy").count(), 4);
+
+    let ran = run(&sandbox, "chains --backend legacy --family inet").expect(2);
+    assert!(ran.err.contains("ip, ip6 and arp only"), "{}", ran.err);
+}
+
+#[test]
+fn another_namespace_by_path() {
+    let sandbox = sandbox();
+    small_ruleset(&sandbox);
+    let elsewhere = crate::common::sandbox();
+    let ran: Ran = elsewhere
+        .run(|| {
+            let namespace = sandbox.netns().as_fd().try_clone_to_owned().unwrap();
+            Command::new(PROGRAM)
+                .args(["chains", "--backend", "nft", "--netns", "/proc/self/fd/0"])
+                .stdin(Stdio::from(namespace))
+                .output()
+                .unwrap()
+        })
+        .unwrap()
+        .into();
+    assert_eq!(ran.expect(0).lines().len(), 4);
+
+    // By the path of a process's: the test's own file, through another sandbox's eyes.
+    let path = format!("/proc/{}/fd/0", std::process::id());
+    let ran = run_here(&["--netns", &path, "chains"]).expect(2);
+    assert!(ran.err.contains("not a network namespace"), "{}", ran.err);
+}
+
+#[test]
+fn a_namespace_that_is_not_there() {
+    for (argument, text) in [
+        ("no-such-name", "no network namespace is named"),
+        ("/no/such/file", "No such file or directory"),
+        ("/dev/null", "not a network namespace"),
+        ("", "cannot be the name of a network namespace"),
+    ] {
+        for verb in [&["chains"][..], &["kubelet", "check"], &["demo"]] {
+            let arguments = [verb, &["--netns", argument]].concat();
+            let ran = run_here(&arguments).expect(2);
+            assert_eq!(ran.out, "");
+            assert!(ran.err.starts_with("chainwright: "), "{}", ran.err);
+            assert!(ran.err.contains(text), "{}", ran.err);
+        }
+    }
+}
+
+/// Runs the command as a user without rights over the network namespace that the test is in.
+fn run_unprivileged(arguments: &[&str]) -> Ran {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap();
+    let ids: Vec<_> = map.split_whitespace().collect();
+    let mut command;
+    let copy;
+    if ids.as_slice() == ["0", "0", "4294967295"] {
+        // Root itself: become nobody, who may not see the directory that the program is in.
+        let directory = tempfile::tempdir().unwrap();
+        let everybody = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(directory.path(), everybody.clone()).unwrap();
+        let program: PathBuf = directory.path().join("chainwright");
+        fs::copy(PROGRAM, &program).unwrap();
+        fs::set_permissions(&program, everybody).unwrap();
+        command = Command::new(program);
+        command.uid(65534).gid(65534).current_dir("/");
+        copy = Some(directory);
+    } else {
+        // Root of a user namespace, which has no rights over the network namespace around it.
+        command = Command::new(PROGRAM);
+        copy = None;
+    }
+    let ran = command.args(arguments).output().unwrap().into();
+    drop(copy);
+    ran
+}
+
+#[test]
+fn without_privileges_it_says_what_is_missing() {
+    for arguments in [
+        &["chains"][..],
+        &["chains", "--json"],
+        &["chains", "--rules", "--backend", "nft"],
+        &["kubelet", "check"],
+        &["kubelet", "ensure"],
+        &["kubelet", "remove"],
+        &["watch"],
+        &["trace-packets"],
+    ] {
+        let ran = run_unprivileged(arguments).expect(2);
+        assert_eq!(ran.out, "");
+        assert!(ran.err.starts_with("chainwright: "), "{}", ran.err);
+        // What a socket option says, and what a request says.
+        let refused = ["Operation not permitted", "EPERM"];
+        assert!(refused.iter().any(|it| ran.err.contains(it)), "{}", ran.err);
+        assert!(ran.err.contains("CAP_NET_ADMIN"), "{}", ran.err);
+        assert!(ran.err.contains("run this as root"), "{}", ran.err);
+    }
+    // A kernel without legacy tables says that first.
+    let ran = run_unprivileged(&["chains", "--backend", "legacy", "--family", "ip"]).expect(2);
+    assert!(
+        ran.err.contains("CAP_NET_ADMIN") || ran.err.contains("module ip_tables"),
+        "{}",
+        ran.err
+    );
+}
+
+/// While somebody else changes the ruleset all the time, a listing is of one generation, or it is
+/// said not to be.
+#[test]
+fn a_listing_is_of_one_generation_or_says_so() {
+    const CHAINS: usize = 2000;
+    let sandbox = sandbox();
+    many_chains(&sandbox, CHAINS);
+    // In each generation there is one of the two, with two rules.
+    let swap = |old: &'static str, new: &'static str| {
+        let mut tx = Transaction::new();
+        if !old.is_empty() {
+            tx.flush_chain(Family::IP, "many", old)
+                .and_then(|tx| tx.delete(&Chain::new(Family::IP, "many", old)))
+                .unwrap();
+        }
+        tx.add(&Chain::new(Family::IP, "many", new))
+            .and_then(|tx| tx.add(&Rule::new(Family::IP, "many", new)))
+            .and_then(|tx| tx.add(&Rule::new(Family::IP, "many", new)))
+            .unwrap();
+        tx
+    };
+    commit(&sandbox, &mut swap("", "odd"));
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut nft = connect(&sandbox);
+            let swaps = [swap("odd", "even"), swap("even", "odd")];
+            for tx in (0..2).cycle() {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                nft.commit(&swaps[tx]).unwrap();
+            }
+        });
+        let checked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            for arguments in ["chains --json --backend nft --rules"; 10] {
+                let ran = run(&sandbox, arguments);
+                if ran.code == 2 {
+                    assert!(ran.err.contains("not of one generation"), "{}", ran.err);
+                    continue;
+                }
+                let ran = ran.expect(0);
+                let lines = ran.values();
+                assert_eq!(lines.len(), CHAINS + 1);
+                let names: BTreeSet<_> = lines.iter().map(|l| l["chain"].to_string()).collect();
+                assert_eq!(names.len(), CHAINS + 1);
+                let rules: u64 = lines.iter().map(|l| l["rules"].as_u64().unwrap()).sum();
+                assert_eq!(rules, 2);
+            }
+        }));
+        stop.store(true, Ordering::Relaxed);
+        if let Err(panic) = checked {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+#[test]
+fn the_demo_shows_what_it_says() {
+    // In no sandbox: it makes its own.
+    let ran = run_here(&["demo", "--json"]).expect(0);
+    json::check("demo", &[&ran]);
+    let report = ran.value();
+    let phases = report["phases"].as_array().unwrap();
+    let names: Vec<_> = phases.iter().map(|phase| &phase["name"]).collect();
+    assert_eq!(names, ["commands", "repaired", "transactions"]);
+    let number = |phase: &Value, key: &str| phase[key].as_f64().unwrap();
+    for phase in phases {
+        assert!(number(phase, "looks") > 100.0, "{phase}");
+        assert!(number(phase, "misses") <= number(phase, "looks"), "{phase}");
+        assert!(
+            number(phase, "longest_gap_ms") <= number(phase, "missing_ms"),
+            "{phase}"
+        );
+        assert!(
+            number(phase, "missing_ms") <= number(phase, "duration_ms"),
+            "{phase}"
+        );
+    }
+    let [commands, repaired, transactions] = &phases[..] else {
+        panic!("{report}");
+    };
+    assert!(number(commands, "misses") > 0.0, "{commands}");
+    assert!(number(commands, "longest_gap_ms") > 100.0, "{commands}");
+    assert!(
+        number(repaired, "missing_ms") < number(commands, "missing_ms"),
+        "{repaired} {commands}"
+    );
+    assert_eq!(transactions["misses"], 0, "{transactions}");
+    assert_eq!(transactions["restarts"], 100);
+
+    let listed = report["chains"].as_array().unwrap();
+    let of = |backend: &str| listed.iter().filter(|l| l["backend"] == backend).count();
+    assert_eq!(of("nft"), 9);
+    match report["legacy_unavailable"].as_str() {
+        None => assert_eq!(of("legacy"), 3),
+        Some(why) => assert!(!why.is_empty()),
+    }
+}

@@ -1,0 +1,296 @@
+//! `docs/json.md` says what `--json` writes.
+
+use std::collections::BTreeMap;
+
+use super::*;
+use crate::common::tools::Tools;
+
+const PAGE: &str = include_str!("../../../docs/json.md");
+
+/// The keys of a verb by its section of the page, and their types.
+fn documented(verb: &str) -> BTreeMap<String, String> {
+    let section = PAGE.split(&format!("\n## {verb}\n")).nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    rows.map(|line| {
+        let cells: Vec<_> = line.split('|').map(str::trim).collect();
+        (cells[1].trim_matches('`').to_owned(), cells[2].to_owned())
+    })
+    .collect()
+}
+
+/// The keys that stand in a document.
+fn walk(at: &str, value: &Value, keys: &BTreeMap<String, String>, seen: &mut BTreeSet<String>) {
+    if let Some(kind) = keys.get(at) {
+        let fits = match kind.trim_end_matches('?') {
+            "library object" | "object" => value.is_object(),
+            "string" => value.is_string(),
+            "string or null" => value.is_string() || value.is_null(),
+            "number" => value.is_number(),
+            "number or null" => value.is_number() || value.is_null(),
+            "boolean" => value.is_boolean(),
+            other => panic!("{at}: the page has no type {other:?}"),
+        };
+        assert!(fits, "{at} is documented as {kind}, and is {value}");
+        seen.insert(at.to_owned());
+        return;
+    }
+    let under = |what: &str| keys.keys().any(|key| key.starts_with(what));
+    match value {
+        Value::Object(object) => {
+            let dot = if at.is_empty() { "" } else { "." };
+            for (key, value) in object {
+                walk(&format!("{at}{dot}{key}"), value, keys, seen);
+            }
+        }
+        // A list is there also where nothing is in it.
+        Value::Array(parts) if parts.is_empty() => {
+            seen.insert(format!("{at}[]"));
+        }
+        Value::Array(parts) if under(&format!("{at}[]")) => {
+            for part in parts {
+                walk(&format!("{at}[]"), part, keys, seen);
+            }
+        }
+        other => panic!("{at:?} is not documented, and is {other}"),
+    }
+}
+
+/// Whether what these runs of a verb printed is what the page says: no key more, and of each one that is not
+/// left out at times, none less.
+#[track_caller]
+pub(super) fn check(verb: &str, runs: &[&Ran]) {
+    let keys = documented(verb);
+    let mut seen = BTreeSet::new();
+    for ran in runs {
+        let document: Value = serde_json::from_str(&ran.out).unwrap();
+        assert_eq!(
+            (&document["version"], &document["verb"]),
+            (&1.into(), &verb.into())
+        );
+        walk("", &ran.value(), &keys, &mut seen);
+    }
+    let missing: Vec<_> = keys.keys().filter(|key| !seen.contains(*key)).collect();
+    assert!(
+        missing.is_empty(),
+        "{verb}: documented, and not printed: {missing:?}"
+    );
+}
+
+/// What comes of this for a packet cannot be said.
+const CLUSTER: &str = "*filter\n-A INPUT -d 192.0.2.2/32 -j CLUSTERIP --new --hashmode sourceip --clustermac \
+                       01:00:5E:00:00:14 --total-nodes 2 --local-node 1 --hash-init 0\nCOMMIT\n";
+
+#[test]
+fn every_key_is_documented_and_every_documented_key_is_printed() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run_with(
+        "nft -f -",
+        "table inet t {
+            set s { type ipv4_addr; elements = { 10.0.0.1 }; }
+            chain c { ip saddr @s counter drop; }
+            chain b { type filter hook input priority -7; policy drop; jump c; }
+         }
+         table netdev d { chain i { type filter hook ingress device lo priority 1; }; }",
+    );
+    assert!(
+        crate::common::arp::drop_all(&sandbox),
+        "legacy tables are needed"
+    );
+    tools.run("iptables-legacy -N USER");
+    tools.run("iptables-legacy -A USER -p tcp -j DROP");
+    let json = |arguments: &str| run(&sandbox, &format!("{arguments} --json"));
+    check("chains", &[&json("chains --rules").expect(0)]);
+    check("rules", &[&json("rules").expect(0)]);
+    check("sets", &[&json("sets --elements").expect(0)]);
+
+    // Files.
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("kept").to_str().unwrap().to_owned();
+    let mut owner = connect(&sandbox);
+    let mut tx = Transaction::new();
+    tx.add(&Table {
+        flags: Some(chainwright::nft::TableFlags::OWNER),
+        ..Table::new(Family::IP, "owned")
+    })
+    .unwrap();
+    let owned = crate::common::kernel::commit_if_known(&mut owner, &mut tx, &["owned tables"]);
+    check("backup", &[&json(&format!("backup {path}")).expect(0)]);
+    tools.run("nft add rule inet t c accept");
+    tools.run("nft flush chain inet t b");
+    tools.run("nft add chain inet t b { policy accept ; }");
+    tools.run("nft delete table netdev d");
+    tools.run_with(
+        "nft -f -",
+        "table netdev d { chain i { type filter hook ingress device lo priority 2; }; }",
+    );
+    let planned = json(&format!("reconcile {path} --dry-run")).expect(1);
+    if owned {
+        check("reconcile", &[&planned]);
+    }
+    drop(owner);
+    // What no kernel takes, and what one table lets through and another one does not.
+    let odd = directory
+        .path()
+        .join("odd.nft")
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let ruleset = "
+        table ip kube-proxy {
+            map m { type ipv4_addr : verdict; elements = { 192.0.2.9 : goto service-ULMVA6XW-ns1/svc1/tcp/p80 } }
+            chain service-ULMVA6XW-ns1/svc1/tcp/p80 { accept; }
+            chain a { jump b; }
+            chain b { jump a; jump gone; }
+            chain far { jump farther; }
+            chain farther { }
+            chain i { type filter hook input priority 0; ip daddr vmap @m; }
+        }
+        table netdev d { chain c { }; }";
+    std::fs::write(&odd, ruleset).unwrap();
+    check(
+        "graph",
+        &[
+            &json(&format!("graph {odd}")).expect(0),
+            &json("graph").expect(0),
+        ],
+    );
+    let two = directory
+        .path()
+        .join("two.nft")
+        .to_str()
+        .unwrap()
+        .to_owned();
+    let ruleset = "
+        table ip a { chain KUBE-A { type filter hook input priority 0; tcp dport 22-23 accept; }; }
+        table ip calico { chain i { type filter hook input priority 1; ct mark 1 drop; tcp dport 22 drop; }; }
+        table ip proxy {
+            map service-ips {
+                type ipv4_addr . inet_proto . inet_service : verdict
+                elements = { 192.0.2.9 . tcp . 80 : goto service-ULMVA6XW-ns1/svc1/tcp/p80 }
+            }
+            chain service-ULMVA6XW-ns1/svc1/tcp/p80 { accept; }
+        }
+        table netdev d { chain c { }; }";
+    std::fs::write(&two, ruleset).unwrap();
+    let packet = format!("tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file {two}");
+    check(
+        "trace",
+        &[
+            &json(&format!("trace {packet}")).expect(0),
+            &json(&format!("trace svc1 --file {two}")).expect(0),
+        ],
+    );
+    let opaque = directory.path().join("opaque").to_str().unwrap().to_owned();
+    std::fs::write(&opaque, CLUSTER).unwrap();
+    let unknown = format!("why tcp 192.0.2.1:9 192.0.2.2:22 --direction in --file {opaque}");
+    check(
+        "why",
+        &[
+            &json(&format!("why {packet}")).expect(0),
+            &json(&unknown).expect(2),
+        ],
+    );
+    let packets = json(&format!("diff --packets {odd} {two}"));
+    let other = directory
+        .path()
+        .join("other.nft")
+        .to_str()
+        .unwrap()
+        .to_owned();
+    std::fs::write(
+        &other,
+        ruleset.replace("tcp dport 22 drop", "tcp dport 24 drop"),
+    )
+    .unwrap();
+    assert_eq!(packets.code, 2, "{}", packets.err);
+    let packets = json(&format!("diff --packets {two} {other} --tries 300")).expect(1);
+    check(
+        "diff",
+        &[&json(&format!("diff {path}")).expect(1), &packets],
+    );
+    let rollback = json(&format!("rollback {path}")).expect(0);
+    if owned {
+        check("rollback", &[&rollback]);
+    }
+
+    // iptables' language.
+    let text = format!(
+        "*filter\n:INPUT DROP [1:2]\n:USER - [0:0]\n-A INPUT -m comment --comment {} -j USER\nCOMMIT\n",
+        "c".repeat(300)
+    );
+    let file = directory.path().join("text");
+    fs::write(&file, text).unwrap();
+    let restore = json(&format!("restore {}", file.display())).expect(0);
+    let keep = format!("restore --keep-foreign KUBE-* {}", file.display());
+    check("restore", &[&restore, &json(&keep).expect(0)]);
+    tools.run("nft add rule ip filter USER meta length 5 drop");
+    let would = json("cleanup --backend nft --dry-run USER").expect(1);
+    check("cleanup", &[&would]);
+    tools.run("nft add chain ip filter early { type filter hook prerouting priority -5 ; }");
+    check("save", &[&json("save").expect(2)]);
+    tools.run("ip6tables-legacy -A INPUT -j ACCEPT");
+    let moves = json("migrate --from legacy --to nft -6 --dry-run").expect(0);
+    let stays = json("migrate --from nft --to legacy -4 --dry-run --force").expect(2);
+    check("migrate", &[&moves, &stays]);
+    tools.run("iptables-nft -A OUTPUT -p tcp --dport 22 -j ACCEPT");
+    check("doctor", &[&json("doctor").expect(1)]);
+
+    // Kubelet's chains.
+    let none = json("detect").expect(1);
+    let missing = json("kubelet check").expect(1);
+    let made = json("kubelet ensure --even-on-legacy").expect(0);
+    let mut tx = Transaction::new();
+    tx.add(&Rule::new(Family::IP, "mangle", "KUBE-IPTABLES-HINT"))
+        .unwrap();
+    commit(&sandbox, &mut tx);
+    let removed = json("kubelet remove").expect(0);
+    check("kubelet", &[&missing, &made, &removed]);
+    check("detect", &[&none, &json("detect --rules").expect(0)]);
+}
+
+#[test]
+fn what_is_measured_is_documented() {
+    let bench = |arguments: &[&str]| {
+        let all = [&["bench"], arguments, &["--rounds", "1", "--json"]].concat();
+        run_here(&all).expect(0)
+    };
+    let runs = [
+        bench(&["chains", "10"]),
+        bench(&["elements", "10"]),
+        bench(&["mirror", "10"]),
+        bench(&["save", "5", "--backend", "nft"]),
+        bench(&["services", "1000", "--layout", "flat"]),
+    ];
+    check("bench", &runs.iter().collect::<Vec<_>>());
+}
+
+#[test]
+fn what_a_guard_tells_is_documented() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run("nft add table ip filter { flags dormant ; }");
+    let mut guard = super::kube::Guard::start(&sandbox, "kubelet --json");
+    let mut documents = vec![guard.line()];
+    tools.run("nft delete table ip filter");
+    documents.push(guard.line());
+    // By a process that is there when the guard looks who it was.
+    let mut tx = Transaction::new();
+    tx.flush_table(Family::IP, "filter").unwrap();
+    commit(&sandbox, &mut tx);
+    documents.push(guard.line());
+    guard.stop(nix::sys::signal::Signal::SIGTERM);
+    let events: Vec<_> = documents
+        .iter()
+        .map(|document| serde_json::from_str::<Value>(document).unwrap()["event"].clone())
+        .collect();
+    assert_eq!(events, ["failed", "ready", "repaired"]);
+    let ran = |out: &String| Ran {
+        code: 0,
+        out: out.clone(),
+        err: String::new(),
+    };
+    let all: Vec<_> = documents.iter().map(ran).collect();
+    check("guard", &all.iter().collect::<Vec<_>>());
+}

@@ -1,0 +1,515 @@
+//! The verbs of a Kubernetes node: `detect`, `guard`, `kubelet` on either backend.
+
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::process::{Child, ChildStdout};
+use std::sync::mpsc::{self, Receiver};
+use std::thread;
+use std::time::Duration;
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+
+use chainwright::kube::service::{Config, Layout, ServiceProxy, Services};
+
+use super::*;
+use crate::common::tools::Tools;
+
+/// A guard that runs, what it prints, and what it tells systemd.
+pub(super) struct Guard {
+    child: Child,
+    pub(super) lines: std::io::Lines<BufReader<ChildStdout>>,
+    systemd: Receiver<String>,
+}
+
+impl Guard {
+    #[track_caller]
+    pub(super) fn start(sandbox: &Sandbox, arguments: &str) -> Self {
+        // Not to be told that it lives: somebody would have to listen.
+        Self::start_watched(sandbox, arguments, "")
+    }
+
+    #[track_caller]
+    fn start_watched(sandbox: &Sandbox, arguments: &str, watchdog: &str) -> Self {
+        // Abstract names are of a network namespace: that of the sandbox.
+        let name = format!("chainwright-test-{}", std::process::id());
+        let systemd = sandbox.run(|| {
+            let address = SocketAddr::from_abstract_name(&name).unwrap();
+            UnixDatagram::bind_addr(&address).unwrap()
+        });
+        let systemd = systemd.unwrap();
+        systemd
+            .set_read_timeout(Some(Duration::from_secs(60)))
+            .unwrap();
+        // It is read all the time, as systemd does: a full queue would hold up who tells.
+        let (tell, told) = mpsc::channel();
+        thread::spawn(move || {
+            let mut buffer = [0; 64];
+            while let Ok(length) = systemd.recv(&mut buffer) {
+                let state = String::from_utf8(buffer[..length].to_vec()).unwrap();
+                if tell.send(state).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut child = sandbox
+            .run(|| {
+                let mut command = Command::new(PROGRAM);
+                command.arg("guard").args(arguments.split_whitespace());
+                command.env("NOTIFY_SOCKET", format!("@{name}"));
+                command.env("WATCHDOG_USEC", watchdog);
+                command.stdout(Stdio::piped()).stderr(Stdio::piped());
+                command.spawn().unwrap()
+            })
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        Self {
+            child,
+            lines,
+            systemd: told,
+        }
+    }
+
+    /// What systemd is told next.
+    #[track_caller]
+    fn told(&self) -> String {
+        self.systemd.recv().unwrap()
+    }
+
+    #[track_caller]
+    pub(super) fn line(&mut self) -> String {
+        self.lines.next().unwrap().unwrap()
+    }
+
+    /// Ends it as systemd does; what systemd is told from then on.
+    #[track_caller]
+    pub(super) fn stop(self, signal: Signal) -> Receiver<String> {
+        let id = Pid::from_raw(self.child.id() as i32);
+        kill(id, signal).unwrap();
+        let ran: Ran = self.child.wait_with_output().unwrap().into();
+        let err = ran.expect(0).err;
+        // The only note that there may be, of legacy tables.
+        let unknown = "chainwright: who replaces a legacy table will not be known: ";
+        assert!(err.is_empty() || err.starts_with(unknown), "{err}");
+        assert_eq!(err.lines().count(), usize::from(!err.is_empty()), "{err}");
+        self.systemd
+    }
+}
+
+/// The line without its time.
+fn said(line: &str) -> &str {
+    let (time, rest) = line.split_once(' ').unwrap();
+    assert!(time.ends_with('Z') && time.len() == 24, "{line}");
+    rest
+}
+
+#[test]
+fn a_guard_is_a_good_unit_of_systemds() {
+    let sandbox = sandbox();
+    let mut guard = Guard::start_watched(&sandbox, "kubelet", "20000");
+    assert_eq!(said(&guard.line()), "everything is there: 12 made");
+    let made: Vec<_> = (0..12).map(|_| guard.line()).collect();
+    assert_eq!(made[0], "  + ip mangle: chain KUBE-IPTABLES-HINT");
+    let mut told = Vec::new();
+    while !told.contains(&"WATCHDOG=1".to_owned()) || !told.contains(&"READY=1".to_owned()) {
+        told.push(guard.told());
+    }
+    Tools::new(&sandbox).run("iptables-nft -D INPUT -j KUBE-FIREWALL");
+    let line = guard.line();
+    assert!(
+        said(&line).starts_with("1 vanished, made again in "),
+        "{line}"
+    );
+    let line = guard.line();
+    assert!(
+        line.starts_with("  by iptables-nft (") && line.contains("in generation "),
+        "{line}"
+    );
+    assert_eq!(guard.line(), "  + ip filter: -A INPUT -j KUBE-FIREWALL");
+    let told = guard.stop(Signal::SIGTERM);
+    // Behind what tells that it lived.
+    let last = told.iter().find(|state| state != "WATCHDOG=1");
+    assert_eq!(last.unwrap(), "STOPPING=1");
+    run(&sandbox, "kubelet check").expect(0);
+}
+
+#[test]
+fn a_guard_keeps_a_file_in_either_backend() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("RULES.save");
+    fs::write(
+        &file,
+        "*filter\n:AGENT -\n-I INPUT -j AGENT\n-A AGENT -j DROP\nCOMMIT\n",
+    )
+    .unwrap();
+    for backend in ["nft", "legacy"] {
+        let sandbox = sandbox();
+        let arguments = format!(
+            "--file {} --backend {backend} --lock none --poll 5",
+            file.display()
+        );
+        let mut guard = Guard::start(&sandbox, &arguments);
+        assert_eq!(said(&guard.line()), "everything is there: 3 made");
+        Tools::new(&sandbox).run(&format!("iptables-{backend} -F AGENT"));
+        while guard.line() != "  + ip filter: -A AGENT -j DROP" {}
+        while !guard.line().contains(" 1 vanished") {}
+        guard.stop(Signal::SIGINT);
+    }
+    // What is no such text is refused with its place.
+    fs::write(&file, "*filter\n-F\nCOMMIT\n").unwrap();
+    let sandbox = sandbox();
+    let ran = run(&sandbox, &format!("guard --file {}", file.display())).expect(2);
+    assert!(ran.err.contains("RULES.save:2: "), "{}", ran.err);
+    run(&sandbox, "guard").expect(2);
+}
+
+#[test]
+fn detection_says_by_its_exit_code_what_it_found() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let ran = run(&sandbox, "detect").expect(1);
+    assert!(ran.out.starts_with("undetermined: "), "{}", ran.out);
+    tools.run("iptables-nft -t mangle -N KUBE-IPTABLES-HINT");
+    tools.run("iptables-nft -t nat -N KUBE-SERVICES");
+    let ran = run(&sandbox, "detect").expect(0);
+    assert!(
+        ran.lines().iter().all(|line| line.chars().count() <= 80),
+        "{}",
+        ran.out
+    );
+    assert_eq!(
+        ran.lines()[..4],
+        [
+            "nft: this node's Kubernetes uses nf_tables",
+            "",
+            "                      nf_tables         the legacy tables",
+            "KUBE-IPTABLES-HINT    ip                -",
+        ]
+    );
+    assert!(
+        ran.lines()
+            .contains(&"nft     ip     nat       KUBE-*             1"),
+        "{}",
+        ran.out
+    );
+    let ran = run(&sandbox, "detect --rules").expect(0);
+    let with_rules = "nft     ip     nat       KUBE-*             1       0";
+    assert!(ran.lines().contains(&with_rules), "{}", ran.out);
+    assert_eq!(run(&sandbox, "detect --quiet").expect(0).lines().len(), 1);
+    tools.run("ip6tables-legacy -t mangle -N KUBE-KUBELET-CANARY");
+    let ran = run(&sandbox, "detect --wait 5").expect(3);
+    assert!(ran.out.starts_with("mixed: "), "{}", ran.out);
+}
+
+/// The command in a network namespace with these chains made first, by somebody whom the kernel does not let look at some of it.
+#[derive(Debug, Clone, Copy)]
+enum Blind {
+    /// At nothing: `CAP_NET_ADMIN` is missing.
+    All,
+    /// At the legacy tables: the file with their names is closed.
+    Legacy,
+}
+
+impl Blind {
+    fn run(self, setup: &[&str], arguments: &str) -> Ran {
+        let sandbox = sandbox();
+        let setpriv = crate::common::needs::find("setpriv");
+        // Where all may be looked at; the namespace of an ordinary user without the names is another one.
+        let setup = setup.join(" && ");
+        let script = |program: &std::path::Path| {
+            let setup = if setup.is_empty() { "true" } else { &*setup };
+            format!("{{ {setup}; }} && exec {} {arguments}", program.display())
+        };
+        let path = std::env::var("PATH").unwrap_or_default();
+        let mut command;
+        let copy;
+        match self {
+            Self::All => {
+                let tools = Tools::new(&sandbox);
+                for line in setup.split(" && ").filter(|line| !line.is_empty()) {
+                    tools.run(line);
+                }
+                command = Command::new(setpriv);
+                command.args(["--inh-caps", "-net_admin", "--bounding-set", "-net_admin"]);
+                command.arg(PROGRAM).args(arguments.split_whitespace());
+                copy = None;
+            }
+            Self::Legacy if nix::unistd::geteuid().is_root() && is_root_of_all() => {
+                let directory = tempfile::tempdir().unwrap();
+                let everybody = fs::Permissions::from_mode(0o755);
+                fs::set_permissions(directory.path(), everybody.clone()).unwrap();
+                let program = directory.path().join("chainwright");
+                fs::copy(PROGRAM, &program).unwrap();
+                fs::set_permissions(&program, everybody).unwrap();
+                command = Command::new(setpriv);
+                command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
+                command.args(["--inh-caps=+net_admin", "--ambient-caps=+net_admin"]);
+                command
+                    .args(["sh", "-c", &script(&program)])
+                    .current_dir("/");
+                copy = Some(directory);
+            }
+            // Its root is root of the user namespace only since the network namespace was made.
+            Self::Legacy => {
+                command = Command::new(crate::common::needs::find("unshare"));
+                command.args(["--user", "--map-root-user", "--net", "sh", "-c"]);
+                command.arg(script(std::path::Path::new(PROGRAM)));
+                copy = None;
+            }
+        }
+        command.env("PATH", format!("{path}:/usr/sbin:/sbin"));
+        let ran = sandbox.run(|| command.output().unwrap()).unwrap().into();
+        drop(copy);
+        ran
+    }
+}
+
+fn is_root_of_all() -> bool {
+    let map = fs::read_to_string("/proc/self/uid_map").unwrap();
+    map.split_whitespace().eq(["0", "0", "4294967295"])
+}
+
+const NFT: &[&str] = &[
+    "nft add table ip filter",
+    "nft add chain ip filter KUBE-SERVICES",
+    "nft add table ip kube-proxy",
+    "nft add table inet firewall",
+];
+
+/// Who may not look is not told that there is nothing.
+#[test]
+fn what_was_not_looked_at_is_named() {
+    let none = "no chains of Kubernetes, CNI plugins, azure-npm or Calico";
+    for setup in [&[][..], NFT] {
+        let ran = Blind::All.run(setup, "detect").expect(2);
+        assert!(!ran.out.contains("no chains"), "{}", ran.out);
+        let (first, _) = ran.out.split_once('\n').unwrap();
+        assert_eq!(first, "unavailable: it cannot be known");
+        for line in [
+            "KUBE-IPTABLES-HINT    ip, ip6: unknown  ip, ip6: unknown",
+            "KUBE-KUBELET-CANARY   ip, ip6: unknown  ip, ip6: unknown",
+            "nf_tables: not looked at, or not all of it",
+            "the legacy tables: not looked at, or not all of it",
+        ] {
+            assert!(ran.lines().contains(&line), "{line}\n{}", ran.out);
+        }
+        assert!(
+            ran.err.contains("nf_tables: not looked at: ") && ran.err.contains("EPERM"),
+            "{}",
+            ran.err
+        );
+        let value = Blind::All.run(setup, "detect --json").expect(2).value();
+        let not_looked_at = value["not_looked_at"].as_array().unwrap();
+        let backends: BTreeSet<_> = not_looked_at
+            .iter()
+            .map(|one| one["backend"].as_str().unwrap())
+            .collect();
+        assert_eq!(backends, ["legacy", "nft"].into());
+        assert!(
+            not_looked_at
+                .iter()
+                .all(|one| !one["reason"].as_str().unwrap().is_empty())
+        );
+        for arguments in ["doctor", "doctor --json"] {
+            let ran = Blind::All.run(setup, arguments).expect(2);
+            assert!(
+                !ran.err.contains("nothing is wrong") && !ran.err.contains("no tables here"),
+                "{}",
+                ran.err
+            );
+        }
+        for verb in [
+            "chains",
+            "rules",
+            "sets",
+            "graph",
+            "list ruleset",
+            "save",
+            "kubelet check",
+            "trace tcp 10.0.0.1 10.0.0.2:80",
+            "why tcp 10.0.0.1 10.0.0.2:80",
+        ] {
+            let ran = Blind::All.run(setup, verb).expect(2);
+            assert_eq!(ran.out, "", "{verb}");
+            assert!(ran.err.contains("CAP_NET_ADMIN"), "{verb}: {}", ran.err);
+        }
+    }
+    for setup in [&[][..], NFT] {
+        let ran = Blind::Legacy.run(setup, "detect").expect(2);
+        let in_nft = format!("{none} in nf_tables");
+        assert_eq!(
+            ran.lines().contains(&&*in_nft),
+            setup.is_empty(),
+            "{}",
+            ran.out
+        );
+        assert!(!ran.lines().contains(&none), "{}", ran.out);
+        assert!(
+            ran.lines()
+                .contains(&"the legacy tables: not looked at, or not all of it"),
+            "{}",
+            ran.out
+        );
+        assert!(
+            ran.lines()
+                .contains(&"KUBE-IPTABLES-HINT    -                 ip, ip6: unknown"),
+            "{}",
+            ran.out
+        );
+        let value = Blind::Legacy.run(setup, "detect --json").expect(2).value();
+        assert!(
+            value["not_looked_at"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|one| one["backend"] == "legacy")
+        );
+        assert_eq!(
+            value["services"].as_array().unwrap().len(),
+            usize::from(!setup.is_empty())
+        );
+        let ran = Blind::Legacy.run(setup, "doctor").expect(2);
+        assert!(
+            ran.err.contains("not looked at: legacy, ip: ")
+                && ran.err.contains("not looked at: legacy, ip6: "),
+            "{}",
+            ran.err
+        );
+        let said = match setup {
+            [] => "no table of iptables' was found in what was looked at",
+            _ => "nothing is wrong in the tables that were looked at",
+        };
+        assert!(ran.err.contains(said), "{}", ran.err);
+        let value = Blind::Legacy.run(setup, "doctor --json").expect(2).value();
+        assert_eq!(value["not_looked_at"].as_array().unwrap().len(), 2);
+        for verb in [
+            "chains --match x*",
+            "rules --match x*",
+            "doctor --backend legacy",
+        ] {
+            let ran = Blind::Legacy.run(setup, verb).expect(2);
+            assert!(ran.err.contains("legacy"), "{verb}: {}", ran.err);
+        }
+    }
+}
+
+/// Tables of services: kube-proxy's, and this library's in both layouts of nf_tables.
+#[test]
+fn tables_of_services_are_told_apart() {
+    let sandbox = sandbox();
+    let serve = |layout| {
+        let served = sandbox.run(|| {
+            let mut config = Config::new("node1");
+            config.families = vec![chainwright::iptables::Family::Ipv6];
+            // As kernels without owned tables have it.
+            config.own = false;
+            ServiceProxy::open(layout, config)?.sync(&mut Services::new())
+        });
+        served.unwrap().unwrap();
+    };
+    let tools = Tools::new(&sandbox);
+    let services = || {
+        let value = run(&sandbox, "detect --json").expect(1).value();
+        let services = value["services"].as_array().unwrap().clone();
+        let words = |one: &Value| {
+            ["family", "table", "kind"].map(|key| one[key].as_str().unwrap().to_owned())
+        };
+        services.iter().map(words).collect::<Vec<_>>()
+    };
+    assert!(services().is_empty());
+    let theirs = "table ip kube-proxy { comment \"rules for kube-proxy\"; }";
+    tools.run_with("nft -f -", theirs);
+    serve(Layout::Nftables);
+    serve(Layout::Flat);
+    tools.run("nft add table inet kube-proxy");
+    let mut found = services();
+    found.sort();
+    let expected = [
+        ["ip", "kube-proxy", "kube-proxy"],
+        ["ip6", "kube-proxy", "nftables"],
+        ["ip6", "kube-services", "flat"],
+    ];
+    assert_eq!(found, expected.map(|words| words.map(str::to_owned)));
+    let ran = run(&sandbox, "detect").expect(1);
+    for line in [
+        "no chains of Kubernetes, CNI plugins, azure-npm or Calico",
+        "nf_tables: table ip kube-proxy: kube-proxy's services (nftables mode)",
+        "nf_tables: table ip6 kube-proxy: chainwright's services (layout nftables)",
+        "nf_tables: table ip6 kube-services: chainwright's services (layout flat)",
+    ] {
+        assert!(ran.lines().contains(&line), "{line}\n{}", ran.out);
+    }
+    // What a real tool makes of the table keeps whose it is.
+    let text = tools.run("nft list table ip6 kube-proxy");
+    assert!(text.contains("comment \"rules for kube-proxy\""), "{text}");
+    // And the flag of one that a proxy once owned says so, too.
+    let mut tx = Transaction::new();
+    tx.add(&Table {
+        flags: Some(chainwright::nft::TableFlags::OWNER | chainwright::nft::TableFlags::PERSIST),
+        ..Table::new(Family::IP, "kube-proxy")
+    })
+    .unwrap();
+    tools.run("nft delete table ip kube-proxy");
+    let mut owner = connect(&sandbox);
+    if crate::common::kernel::commit_if_known(&mut owner, &mut tx, &["owned tables"]) {
+        drop(owner);
+        assert!(services().contains(&["ip", "kube-proxy", "nftables"].map(str::to_owned)));
+    }
+}
+
+/// `doctor` says of which tables it says nothing.
+#[test]
+fn doctor_names_what_it_does_not_examine() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let ran = run(&sandbox, "doctor").expect(0);
+    assert!(
+        ran.err.contains("iptables has no tables here"),
+        "{}",
+        ran.err
+    );
+    tools.run("iptables-nft -A INPUT -s 192.0.2.1 -j DROP");
+    let ran = run(&sandbox, "doctor").expect(0);
+    assert!(
+        ran.err.contains("nothing is wrong\n") && !ran.err.contains("not examined"),
+        "{}",
+        ran.err
+    );
+    for family in ["ip", "inet", "arp", "bridge", "netdev"] {
+        tools.run(&format!("nft add table {family} own"));
+    }
+    tools.run("nft add table inet filter");
+    let ran = run(&sandbox, "doctor").expect(0);
+    for said in [
+        "not examined, since they are nft's own and not iptables': ",
+        "inet own",
+        "netdev own and 1 more",
+        "nothing is wrong in the tables that were looked at",
+    ] {
+        assert!(ran.err.contains(said), "{}", ran.err);
+    }
+    let count = |arguments: &str| {
+        let value = run(&sandbox, arguments).expect(0).value();
+        value["not_examined"].as_array().unwrap().len()
+    };
+    assert_eq!(count("doctor --json"), 6);
+    assert_eq!(count("doctor --json --backend legacy"), 0);
+    assert_eq!(count("doctor --json -4"), 1);
+    assert_eq!(count("doctor --json --table filter"), 1);
+}
+
+#[test]
+fn kubelets_chains_are_made_where_the_node_works() {
+    let sandbox = sandbox();
+    let ran = run(&sandbox, "kubelet ensure --auto").expect(2);
+    assert!(ran.err.contains("undetermined"), "{}", ran.err);
+    Tools::new(&sandbox).run("iptables-legacy -t mangle -N KUBE-IPTABLES-HINT");
+    let ran = run(&sandbox, "kubelet ensure --auto --lock none").expect(0);
+    assert_eq!(ran.lines().len(), 11, "{}", ran.out);
+    run(&sandbox, "kubelet check --backend legacy").expect(0);
+    assert_eq!(generation(&sandbox).number(), 1);
+    let ran = run(&sandbox, "kubelet remove --backend legacy --lock none").expect(0);
+    assert_eq!(ran.lines().len(), 12);
+    run(&sandbox, "detect --quiet").expect(1);
+    run(&sandbox, "kubelet check --backend all").expect(2);
+}

@@ -1,0 +1,300 @@
+//! The verbs that tell what happens: `watch`, `trace-packets`.
+
+use std::net::UdpSocket;
+use std::process::Child;
+
+use chainwright::nft::expr::Match;
+
+use super::*;
+use crate::common::tools::Tools;
+
+/// A verb that runs, and says on standard error that it listens.
+#[track_caller]
+pub(super) fn listen(sandbox: &Sandbox, arguments: &str) -> Child {
+    let mut child = sandbox
+        .run(|| {
+            let mut command = Command::new(PROGRAM);
+            command.args(arguments.split_whitespace());
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            command.spawn().unwrap()
+        })
+        .unwrap();
+    let errors = child.stderr.as_mut().unwrap();
+    // Byte by byte: what comes behind the line is left for who waits for the end.
+    let mut line = Vec::new();
+    while line.last() != Some(&b'\n') {
+        let mut byte = [0];
+        assert_eq!(
+            errors.read(&mut byte).unwrap(),
+            1,
+            "{}",
+            line.escape_ascii()
+        );
+        line.extend(byte);
+    }
+    let line = String::from_utf8(line).unwrap();
+    assert!(line.starts_with("chainwright: "), "{line}");
+    child
+}
+
+#[track_caller]
+pub(super) fn end(child: Child) -> Ran {
+    let ran: Ran = child.wait_with_output().unwrap().into();
+    ran.expect(0)
+}
+
+/// The lines without the times that they begin with.
+pub(super) fn without_times(ran: &Ran) -> Vec<String> {
+    let lines = ran
+        .lines()
+        .into_iter()
+        .map(|line| match line.split_once(' ') {
+            Some((time, rest)) if time.ends_with('Z') && time.len() == 24 => rest.to_owned(),
+            _ => line.to_owned(),
+        });
+    lines.collect()
+}
+
+#[test]
+fn changes_are_told_as_they_happen() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    // Somebody else's table, which is not asked for.
+    let narrowed = listen(&sandbox, "watch --count 2 --family ip --table filter");
+    let all = listen(&sandbox, "watch --count 3 --show 2");
+    let json = listen(&sandbox, "watch --count 3 --json");
+    let start = generation(&sandbox).number();
+    tools.run("nft add table inet other");
+    tools.run("iptables-nft -A INPUT -p tcp --dport 22 -j ACCEPT");
+    tools.run("nft flush ruleset");
+
+    let all = end(all);
+    let lines = without_times(&all);
+    assert!(
+        lines[0].starts_with(&format!("generation {} by nft (thread ", start + 1)),
+        "{}",
+        all.out
+    );
+    assert!(lines[0].ends_with("): 1 event"));
+    assert_eq!(lines[1], "  + add table inet other handle 1");
+    assert!(lines[2].starts_with(&format!("generation {} by iptables", start + 2)));
+    assert_eq!(lines[5], "  … and 1 more");
+    assert!(lines[6].ends_with("): 4 events"), "{}", all.out);
+
+    let narrowed = end(narrowed);
+    let lines = without_times(&narrowed);
+    assert!(
+        lines.iter().all(|line| !line.contains("other")),
+        "{}",
+        narrowed.out
+    );
+    assert_eq!(
+        lines[3],
+        "  + add rule ip filter INPUT handle 2: [0:0] -p tcp -m tcp --dport 22 -j ACCEPT"
+    );
+    assert!(lines.contains(&"  - delete table ip filter handle 2".to_owned()));
+
+    let json = end(json);
+    let documents: Vec<Value> = json
+        .lines()
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(documents.len(), 3);
+    assert_eq!(documents[1]["verb"], "watch");
+    let change = &documents[1]["change"];
+    assert_eq!(change["generation"], start + 2);
+    assert_eq!(change["events"].as_array().unwrap().len(), 3);
+    assert_eq!(
+        change["events"][2]["path"],
+        serde_json::json!(["filter", "INPUT"])
+    );
+}
+
+/// What the kernel dropped is said; it is dropped because nobody reads.
+#[test]
+fn a_reader_who_goes_ends_it() {
+    let sandbox = sandbox();
+    let mut child = listen(&sandbox, "watch");
+    drop(child.stdout.take());
+    let mut nft = connect(&sandbox);
+    // It learns of it when it writes.
+    while child.try_wait().unwrap().is_none() {
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(Family::IP, "t")).unwrap();
+        nft.commit(&tx).unwrap();
+        tx.clear();
+        tx.delete(&Table::new(Family::IP, "t")).unwrap();
+        nft.commit(&tx).unwrap();
+    }
+    end(child);
+}
+
+#[test]
+fn legacy_tables_have_no_events() {
+    for verb in ["watch", "trace-packets"] {
+        let ran = run(&sandbox(), &format!("{verb} --backend legacy")).expect(2);
+        assert!(ran.err.contains("legacy tables"), "{}", ran.err);
+    }
+}
+
+/// Each line as what a run of its own left.
+fn documents(ran: &Ran) -> Vec<Ran> {
+    let lines = ran.lines().into_iter().map(|line| Ran {
+        code: 0,
+        out: line.to_owned(),
+        err: String::new(),
+    });
+    lines.collect()
+}
+
+#[test]
+fn what_is_told_is_as_documented() {
+    let sandbox = traced();
+    let mut watching = listen(&sandbox, "watch --json");
+    let tracing = listen(&sandbox, "trace-packets --json --count 12");
+    let mut lines = BufReader::new(watching.stdout.take().unwrap()).lines();
+    let mut watched = Vec::new();
+    // A line is waited for, so that nothing is thrown away with what is lost.
+    let mut next = |key: &str| {
+        let out = lines.next().unwrap().unwrap();
+        let document: Value = serde_json::from_str(&out).unwrap();
+        assert!(document[key].is_object(), "{out}");
+        watched.push(Ran {
+            code: 0,
+            out,
+            err: String::new(),
+        });
+    };
+    let mut nft = connect(&sandbox);
+    let mut committed = |fill: &dyn Fn(&mut Transaction)| {
+        let mut tx = Transaction::new();
+        fill(&mut tx);
+        nft.commit(&tx).unwrap();
+    };
+    // By a process that stays; with every kind of key.
+    let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4);
+    committed(&|tx| {
+        tx.add(&set).unwrap();
+        tx.add_elements(&set.set_id(), [Element::new(&[10, 0, 0, 1])])
+            .unwrap();
+        tx.add(&Rule::new(Family::IP, "t", "web")).unwrap();
+    });
+    next("change");
+    // Too large for an event.
+    committed(&|tx| {
+        let mut rule = Rule::new(Family::IP, "t", "web");
+        for _ in 0..60 {
+            rule.push(&Match::new("comment", 0, &[0; 256]));
+        }
+        tx.add(&rule).unwrap();
+    });
+    next("lost");
+    // Used up.
+    send(&sandbox);
+    next("notice");
+    watching.kill().unwrap();
+    watching.wait().unwrap();
+    json::check("watch", &watched.iter().collect::<Vec<_>>());
+
+    let mut traced = documents(&end(tracing));
+    traced.push(lost_step(&sandbox));
+    json::check("trace-packets", &traced.iter().collect::<Vec<_>>());
+}
+
+/// What is told when packets are faster than who reads: nobody does, until the buffers are full.
+fn lost_step(sandbox: &Sandbox) -> Ran {
+    let mut child = listen(sandbox, "trace-packets --json --buffer 1");
+    for _ in 0..2000 {
+        send(sandbox);
+    }
+    let out = BufReader::new(child.stdout.take().unwrap());
+    let lost = out
+        .lines()
+        .map(Result::unwrap)
+        .find(|line| line.contains("\"lost\""));
+    child.kill().unwrap();
+    child.wait().unwrap();
+    Ran {
+        code: 0,
+        out: lost.expect("it is said"),
+        err: String::new(),
+    }
+}
+
+/// A quota, and a packet that is traced through two chains to a policy.
+fn traced() -> Sandbox {
+    let sandbox = sandbox();
+    Tools::new(&sandbox).run_with(
+        "nft -f -",
+        "table ip t {
+            quota q { over 50 bytes; }
+            chain web { counter; }
+            chain out { type filter hook output priority 0; policy accept;
+                meta nftrace set 1; udp dport 9 jump web; quota name \"q\"; }
+        }
+        table ip u {
+            chain in { type filter hook input priority 0; meta nftrace set 1; meta mark set 7; counter; }
+        }",
+    );
+    sandbox
+}
+
+fn send(sandbox: &Sandbox) {
+    sandbox
+        .run(|| {
+            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+            socket.send_to(&[0; 100], "127.0.0.1:9").unwrap();
+        })
+        .unwrap();
+}
+
+#[test]
+fn packets_are_told_with_the_rules_that_they_meet() {
+    let sandbox = traced();
+    let people = listen(&sandbox, "trace-packets --count 7 --table t");
+    let other = listen(&sandbox, "trace-packets --count 1 --table other");
+    let json = listen(&sandbox, "trace-packets --count 7 --table t --json");
+    send(&sandbox);
+    let people = end(people);
+    let lines = people.lines();
+    let (id, packet) = lines[0].split_once(' ').unwrap();
+    assert!(
+        packet.starts_with(
+            "packet oif lo ip saddr 127.0.0.1 daddr 127.0.0.1 ttl 64 length 128 udp sport "
+        ),
+        "{packet}"
+    );
+    assert!(packet.ends_with(" dport 9"));
+    let steps: Vec<_> = lines[1..]
+        .iter()
+        .map(|line| line.strip_prefix(&format!("{id} ")).unwrap())
+        .collect();
+    let begins = [
+        "rule ip t out handle 5 verdict continue: ",
+        "rule ip t out handle 6 verdict jump -> web: ",
+        "rule ip t web handle 4 verdict continue: [ counter ",
+        "end ip t web verdict continue",
+        "rule ip t out handle 7 verdict continue: ",
+        "end ip t out verdict continue",
+        "policy ip t out policy accept",
+    ];
+    assert_eq!(steps.len(), begins.len(), "{}", people.out);
+    for (step, begin) in steps.iter().zip(begins) {
+        assert!(step.starts_with(begin), "{step}\n{}", people.out);
+    }
+    let json = end(json);
+    let documents: Vec<Value> = json
+        .lines()
+        .iter()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(documents[0]["oif"], "lo");
+    assert_eq!(documents[1]["verdict"], "jump -> web");
+    assert_eq!(documents[6]["policy"], "accept");
+    // Nothing of this was in that table.
+    let mut other = other;
+    assert!(other.try_wait().unwrap().is_none());
+    other.kill().unwrap();
+    other.wait().unwrap();
+}

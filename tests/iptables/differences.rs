@@ -1,0 +1,139 @@
+//! `docs/differences.md` says what the library declares, and each rule in it is treated as it says by the
+//! real tool and by us.
+//!
+//! `CHAINWRIGHT_WRITE_DIFFERENCES=1 cargo test --test iptables differences::` writes the page anew.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use crate::common::sandbox;
+use crate::common::tools::Tools;
+use chainwright::iptables::{Family, Rule, deviations};
+use chainwright::xt::{Difference, Does, Match, Target};
+
+const HEAD: &str = "\
+# Where chainwright differs from iptables
+
+On purpose, each with its reason; compared with iptables 1.8.9. This page is written from what the code
+declares beside the places where it is decided, and a test compares both, and gives every rule to the real
+tool as well.
+";
+
+/// Each extension by its option and name, with its differences.
+fn of_extensions() -> Vec<(String, &'static [Difference])> {
+    let matches = Match::ALL
+        .iter()
+        .map(|spec| ("-m", spec.names()[0], spec.differences()));
+    let targets = Target::ALL
+        .iter()
+        .map(|spec| ("-j", spec.names()[0], spec.differences()));
+    let all = matches.chain(targets).filter(|(.., all)| !all.is_empty());
+    all.map(|(option, name, all)| (format!("{option} {name}"), all))
+        .collect()
+}
+
+/// A text in a cell of a table.
+fn code(text: &str) -> String {
+    format!("`{}`", text.replace('|', "\\|"))
+}
+
+fn does(does: Does) -> String {
+    match does {
+        Does::Prints(text) => format!("prints {}", code(text)),
+        Does::Keeps => "keeps it".to_owned(),
+        Does::Refuses => "refuses it".to_owned(),
+    }
+}
+
+fn page() -> String {
+    let mut page = HEAD.to_owned();
+    for (title, all) in deviations() {
+        let _ = writeln!(page, "\n## {title}\n");
+        page += "| about | iptables | chainwright | why |\n|---|---|---|---|\n";
+        for one in all {
+            let cells = [one.about, one.iptables, one.ours, one.why];
+            let cells = cells.map(|cell| cell.replace('|', "\\|"));
+            let _ = writeln!(page, "| {} |", cells.join(" | "));
+        }
+    }
+    page += "\n## Options of extensions\n";
+    page += "\nWhat is kept, is printed as it is given.\n\n";
+    page += "| rule | iptables | chainwright | why |\n|---|---|---|---|\n";
+    for (_, all) in of_extensions() {
+        for one in all {
+            let (theirs, ours) = (does(one.iptables), does(one.ours));
+            let _ = writeln!(
+                page,
+                "| {} | {theirs} | {ours} | {} |",
+                code(one.given),
+                one.why
+            );
+        }
+    }
+    page
+}
+
+#[test]
+fn the_page_is_that_of_the_code() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/differences.md");
+    if std::env::var_os("CHAINWRIGHT_WRITE_DIFFERENCES").is_some() {
+        fs::write(&path, page()).unwrap();
+    }
+    let written = fs::read_to_string(&path).unwrap();
+    assert!(
+        written == page(),
+        "docs/differences.md is not what the code declares: write it anew with \
+         CHAINWRIGHT_WRITE_DIFFERENCES=1"
+    );
+}
+
+/// What the real tool prints of a rule; `None` if it refuses it.
+fn theirs(one: &Difference) -> Option<String> {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let ip = if one.family == Family::Ipv4 {
+        "iptables"
+    } else {
+        "ip6tables"
+    };
+    let (table, chain) = one.place;
+    let text = format!("*{table}\n-A {chain} {}\nCOMMIT\n", one.given);
+    tools.takes(&format!("{ip}-legacy-restore"), &text).ok()?;
+    let saved = tools.save(&format!("{ip}-legacy-save -t {table}"));
+    let start = format!("-A {chain} ");
+    let line = saved.lines().find_map(|line| line.strip_prefix(&start));
+    Some(line.unwrap_or_default().to_owned())
+}
+
+#[test]
+fn each_difference_is_one() {
+    let mut wrong = Vec::new();
+    for (name, all) in of_extensions() {
+        for one in all {
+            let ours = Rule::parse(one.family, one.given)
+                .ok()
+                .map(|rule| rule.to_string());
+            for (who, says, found) in [
+                ("iptables", one.iptables, theirs(one)),
+                ("chainwright", one.ours, ours),
+            ] {
+                let wanted = match says {
+                    Does::Prints(text) => Some(text.to_owned()),
+                    Does::Keeps => Some(one.given.to_owned()),
+                    Does::Refuses => None,
+                };
+                if found != wanted {
+                    wrong.push(format!(
+                        "{name}: {}: {who}: {found:?}, not {wanted:?}",
+                        one.given
+                    ));
+                }
+            }
+            if let Does::Prints(text) = one.ours {
+                assert!(Rule::parse(one.family, text).is_ok(), "{text}");
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,421 @@
+//! `doctor` finds what is wrong with the tables of a node, and nothing where nothing is wrong.
+
+use std::process::Command;
+
+use crate::common::iptables::open;
+use crate::common::sandbox;
+use crate::common::tools::{Tools, run_on};
+use chainwright::iptables::nft::Profile;
+use chainwright::iptables::text::RestoreOptions;
+use chainwright::iptables::{Backend, Family};
+use chainwright::netns::Sandbox;
+use serde_json::Value;
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
+
+/// What kube-proxy wrote, of several versions.
+const CLEAN: [&str; 3] = [
+    "kube-proxy-1.20-4-services.save",
+    "kube-proxy-1.20-300-services.save",
+    "kube-proxy-1.36-iptables.save",
+];
+
+fn data(name: &str) -> String {
+    let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    std::fs::read_to_string(path).unwrap()
+}
+
+/// A node on which kube-proxy is at work. What is wanted of sets and accounting is there.
+fn node(backend: Backend, text: &str) -> Sandbox {
+    let sandbox = sandbox();
+    for name in [
+        "ct_state_invalid_dropped_pkts",
+        "localhost_nps_accepted_pkts",
+    ] {
+        crate::common::accounting::add(&sandbox, name);
+    }
+    let options = RestoreOptions::default();
+    // In the form that every version reads, as it is by default.
+    let mut iptables = open(&sandbox, backend).with_profile(Profile::default());
+    let restored = iptables.restore(Family::Ipv4, text, &options);
+    restored.unwrap();
+    sandbox
+}
+
+/// Standard output and the exit code.
+fn doctor(sandbox: &Sandbox, arguments: &[&str]) -> (String, Option<i32>) {
+    let run = || {
+        let mut command = Command::new(PROGRAM);
+        command.arg("doctor").args(arguments);
+        run_on(&mut command, b"").unwrap()
+    };
+    let output = sandbox.run(run).unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!error.contains("panicked"), "{error}");
+    (
+        String::from_utf8(output.stdout).unwrap(),
+        output.status.code(),
+    )
+}
+
+fn findings(sandbox: &Sandbox, arguments: &[&str]) -> Vec<Value> {
+    let (text, code) = doctor(sandbox, &[&["--json"], arguments].concat());
+    let document: Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(document["risk"], Value::from(code == Some(1)), "{text}");
+    document["findings"].as_array().unwrap().clone()
+}
+
+/// In at most 80 columns, but for words that are longer.
+fn check_width(text: &str) {
+    for line in text.lines() {
+        let is_one_word = line.trim().split(' ').count() == 1;
+        assert!(line.chars().count() <= 80 || is_one_word, "{line}");
+    }
+}
+
+/// Nothing is wrong with what clients write, in either backend: no false alarm.
+#[test]
+fn nothing_is_found_where_nothing_is_wrong() {
+    for file in CLEAN {
+        for backend in [Backend::Nft, Backend::Legacy] {
+            let sandbox = node(backend, &data(file));
+            assert_eq!(
+                findings(&sandbox, &[]),
+                Vec::<Value>::new(),
+                "{file} {backend}"
+            );
+            let (text, code) = doctor(&sandbox, &[]);
+            assert_eq!(code, Some(0), "{text}");
+            assert!(text.starts_with("looked at: table ip "), "{text}");
+            check_width(&text);
+        }
+    }
+    // Nor with the other form of kube-proxy, whose tables are none of iptables'.
+    let sandbox = sandbox();
+    let nft = data("kube-proxy-1.36-nftables.nft");
+    Tools::new(&sandbox).run_with("nft -f -", &nft);
+    assert_eq!(findings(&sandbox, &[]), Vec::<Value>::new());
+    // Nor with what is not there.
+    let nothing = crate::common::sandbox();
+    assert_eq!(doctor(&nothing, &[]), (String::new(), Some(0)));
+}
+
+/// A fault: what is run, and what is to be found of it: its kind, its family and table, its chain and the rule's
+/// number.
+struct Case {
+    run: &'static [&'static str],
+    kind: &'static str,
+    place: (&'static str, Option<&'static str>),
+    chain: Option<&'static str>,
+    number: Option<u64>,
+    /// A part of what is said.
+    said: &'static str,
+}
+
+const fn fault(
+    run: &'static [&'static str],
+    kind: &'static str,
+    place: (&'static str, Option<&'static str>),
+    chain: Option<&'static str>,
+    number: Option<u64>,
+    said: &'static str,
+) -> Case {
+    Case {
+        run,
+        kind,
+        place,
+        chain,
+        number,
+        said,
+    }
+}
+
+const FILTER: (&str, Option<&str>) = ("ip", Some("filter"));
+const INPUT: Option<&str> = Some("INPUT");
+
+/// Faults that the real tools put in beside kube-proxy's rules in nf_tables; its own rules in `INPUT` are the first three.
+const FAULTS: &[Case] = &[
+    fault(
+        &[
+            "iptables-nft -A INPUT -m comment --comment \"kubernetes health check service ports\" -j KUBE-NODEPORTS",
+        ],
+        "duplicate",
+        FILTER,
+        INPUT,
+        Some(5),
+        "as rule ",
+    ),
+    fault(
+        &[
+            "iptables-nft -A INPUT -s 192.0.2.1/32 -j DROP",
+            "iptables-nft -A INPUT -i lo -j ACCEPT",
+            "iptables-nft -A INPUT -s 192.0.2.1/32 -j DROP",
+        ],
+        "duplicate",
+        FILTER,
+        INPUT,
+        Some(7),
+        "as rule 5",
+    ),
+    // What happened to k0s.
+    fault(
+        &[
+            "iptables-nft -F KUBE-FIREWALL",
+            "iptables-nft -A KUBE-FIREWALL -m comment --comment \"kubernetes firewall for dropping marked packets\" -m mark --mark 0x8000/0x8000 -j DROP",
+        ],
+        "misread",
+        FILTER,
+        Some("KUBE-FIREWALL"),
+        Some(1),
+        "drops everything",
+    ),
+    fault(
+        &["iptables-nft -A INPUT -p tcp --dport 22 -j ACCEPT"],
+        "misread",
+        FILTER,
+        INPUT,
+        Some(5),
+        "accepts more",
+    ),
+    fault(
+        &["iptables-nft -A INPUT -p tcp --tcp-flags SYN,ACK SYN -j DROP"],
+        "misread",
+        FILTER,
+        INPUT,
+        Some(5),
+        "drops more",
+    ),
+    fault(
+        &["iptables-nft -A INPUT -p tcp --dport 4:65535 -j ACCEPT"],
+        "hidden",
+        FILTER,
+        None,
+        None,
+        "not shown by iptables 1.8.7,",
+    ),
+    fault(
+        &["iptables-nft -A INPUT -j NFLOG --nflog-group 3"],
+        "hidden",
+        FILTER,
+        None,
+        None,
+        "1.8.7",
+    ),
+    fault(
+        &["iptables-nft -t nat -A OUTPUT -p tcp -j REDIRECT --random"],
+        "misread",
+        ("ip", Some("nat")),
+        Some("OUTPUT"),
+        Some(2),
+        "1.8.7 and 1.8.8",
+    ),
+    // The interface behind the address, as 1.8.10 and later write it.
+    fault(
+        &[
+            "nft add rule ip filter FORWARD ip saddr 172.17.0.0/16 oifname != docker0 counter accept",
+        ],
+        "misread",
+        FILTER,
+        Some("FORWARD"),
+        None,
+        "1.8.8",
+    ),
+    fault(
+        &["nft add rule ip filter INPUT ct state new counter drop"],
+        "hidden",
+        FILTER,
+        None,
+        None,
+        "rule 5 of chain INPUT",
+    ),
+    // A name that is looked up where it is read.
+    fault(
+        &["nft add rule ip filter INPUT iif lo accept"],
+        "misread",
+        FILTER,
+        INPUT,
+        Some(5),
+        "is for other packets",
+    ),
+    fault(
+        &["nft add rule ip filter INPUT ip dscp 5 drop"],
+        "unread",
+        FILTER,
+        INPUT,
+        Some(5),
+        "whose save ends there",
+    ),
+    fault(
+        &["nft add rule ip filter INPUT ip saddr { 192.0.2.1, 192.0.2.7 } drop"],
+        "misread",
+        FILTER,
+        INPUT,
+        Some(5),
+        "drops everything",
+    ),
+    fault(
+        &["nft add chain ip filter early { type filter hook input priority -50 ; }"],
+        "chain_not_expressible",
+        FILTER,
+        Some("early"),
+        None,
+        "packets enter it elsewhere",
+    ),
+    fault(
+        &["nft add chain ip filter early { type filter hook input priority -50 ; }"],
+        "hidden",
+        FILTER,
+        None,
+        None,
+        "",
+    ),
+    fault(
+        &["nft add chain ip filter of-a-name-longer-than-iptables-can-have"],
+        "chain_not_expressible",
+        FILTER,
+        Some("of-a-name-longer-than-iptables-can-have"),
+        None,
+        "28 bytes",
+    ),
+    fault(
+        &["iptables-legacy -A INPUT -s 192.0.2.1/32 -j DROP"],
+        "both_backends",
+        ("ip", None),
+        None,
+        None,
+        "1 in the legacy tables",
+    ),
+    fault(
+        &[
+            "ip6tables-legacy -A INPUT -s 2001:db8::1 -j DROP",
+            "ip6tables-nft -A INPUT -s 2001:db8::1 -j DROP",
+        ],
+        "both_backends",
+        ("ip6", None),
+        None,
+        None,
+        "1 in nf_tables and 1 in the legacy tables",
+    ),
+    fault(
+        &["iptables-legacy -t mangle -L"],
+        "empty_legacy",
+        ("ip", Some("mangle")),
+        None,
+        None,
+        "no rules",
+    ),
+    fault(
+        &["nft add table ip nat { flags dormant ; }"],
+        "dormant",
+        ("ip", Some("nat")),
+        None,
+        None,
+        "no packet",
+    ),
+    fault(
+        &[
+            "iptables-nft -A FORWARD -j DROP",
+            "iptables-nft -A FORWARD -i eth0 -j ACCEPT",
+            "iptables-nft -A FORWARD -i eth1 -j ACCEPT",
+        ],
+        "unreachable",
+        FILTER,
+        Some("FORWARD"),
+        None,
+        "takes them all",
+    ),
+    fault(
+        &["ip6tables-nft -P INPUT DROP"],
+        "drops_all",
+        ("ip6", Some("filter")),
+        INPUT,
+        None,
+        "drops every packet",
+    ),
+    fault(
+        &["iptables-legacy -t mangle -N KUBE-IPTABLES-HINT"],
+        "agents_in_both",
+        ("ip", None),
+        None,
+        None,
+        "KUBE-IPTABLES-HINT",
+    ),
+    fault(
+        &["nft add set ip nat mine { type ipv4_addr ; }"],
+        "objects",
+        ("ip", Some("nat")),
+        None,
+        None,
+        "a set, map",
+    ),
+    fault(
+        &[
+            "iptables-nft -t nat -F PREROUTING",
+            "iptables-nft -t nat -F OUTPUT",
+        ],
+        "unreached",
+        ("ip", Some("nat")),
+        Some("KUBE-SERVICES"),
+        None,
+        "no rule leads to it",
+    ),
+    fault(
+        &["nft add rule ip filter INPUT meta mark set ct mark"],
+        "not_expressible",
+        FILTER,
+        INPUT,
+        Some(5),
+        "",
+    ),
+    fault(
+        &[
+            "iptables-legacy -A OUTPUT -d 192.0.2.1/32 -j REJECT",
+            "iptables-legacy -A OUTPUT -d 192.0.2.1/32 -j REJECT",
+        ],
+        "duplicate",
+        FILTER,
+        Some("OUTPUT"),
+        Some(2),
+        "as rule 1",
+    ),
+];
+
+#[test]
+fn faults_are_found() {
+    // Faults are put in beside the rules that there are once, not beside those that each service has.
+    let of_a_service = |line: &str| {
+        let prefixes = ["KUBE-SVC-", "KUBE-SEP-", "KUBE-EXT-", "KUBE-FW-"];
+        prefixes.iter().any(|prefix| line.contains(prefix))
+    };
+    let whole = data("kube-proxy-1.36-iptables.save");
+    let rules: Vec<_> = whole.lines().filter(|line| !of_a_service(line)).collect();
+    let rules = rules.join("\n") + "\n";
+    let mut missed = Vec::new();
+    for case in FAULTS {
+        let sandbox = node(Backend::Nft, &rules);
+        let tools = Tools::new(&sandbox);
+        for line in case.run {
+            tools.run(line);
+        }
+        let all = findings(&sandbox, &[]);
+        let is_it = |one: &&Value| {
+            one["kind"] == case.kind
+                && one["family"] == case.place.0
+                && one["table"].as_str() == case.place.1
+                && one["chain"].as_str() == case.chain
+                && (case.number.is_none() || one["number"].as_u64() == case.number)
+                && one["said"].as_str().unwrap().contains(case.said)
+        };
+        let found = all.iter().filter(is_it).count();
+        if found != 1 {
+            missed.push(format!(
+                "{:?}: {found} of {}: {all:#?}",
+                case.run, case.kind
+            ));
+        }
+        let (text, _) = doctor(&sandbox, &[]);
+        check_width(&text);
+        println!("{:?}\n{text}", case.run);
+    }
+    assert!(missed.is_empty(), "{}", missed.join("\n"));
+}

@@ -1,0 +1,23 @@
+//! Tables in iptables' language on both backends, beside the real tools.
+
+mod atomic;
+mod cleanup;
+#[path = "../common/mod.rs"]
+mod common;
+mod decoder_promise;
+mod differences;
+mod doctor;
+mod edits;
+mod errors;
+mod extensions;
+mod forecast;
+mod ipset;
+mod keep_foreign;
+mod legacy_oracle;
+mod legacy_replace;
+mod migrate;
+mod reconcile_chain;
+mod rules;
+mod rulesets;
+mod text_properties;
+mod translate;

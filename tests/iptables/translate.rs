@@ -1,0 +1,392 @@
+//! iptables' rules in nft's language: beside what `iptables-translate` makes of them, loaded by the real nft.
+
+use crate::common::sandbox;
+use crate::common::tools::Tools;
+use chainwright::iptables::translate::Translation;
+use chainwright::iptables::{Family, Rule};
+use chainwright::nft::{Connection, Scope};
+use chainwright::text::{Listing, Options, Script};
+
+/// Rules that both say in the same way.
+const SAME: &[&str] = &[
+    "-s 10.0.0.0/8 -i eth0 -j ACCEPT",
+    "! -s 10.0.0.1/32 ! -i eth+ -d 1.0.4.0/255.0.255.0 -j DROP",
+    "-p tcp -j ACCEPT",
+    "! -p tcp -j ACCEPT",
+    "-p 47 -j ACCEPT",
+    "-p tcp --dport 22 --sport 1:1024 -j ACCEPT",
+    "-p tcp ! --dport 22 --syn -j ACCEPT",
+    "-p tcp --tcp-flags SYN,ACK SYN",
+    "-p tcp ! --tcp-flags ALL NONE",
+    "-p tcp ! --syn",
+    "-p udp --dport 53",
+    "-p udp ! --sport 53:54",
+    "-m mark --mark 1",
+    "-m mark ! --mark 1/0xff",
+    "-m connmark --mark 1/0xff",
+    "-m limit --limit 5/min --limit-burst 10",
+    "-m limit",
+    "-m iprange --src-range 1.1.1.1-1.1.1.9 ! --dst-range 2.2.2.2-2.2.2.9",
+    "-m addrtype --dst-type LOCAL,BROADCAST",
+    "-m addrtype ! --src-type LOCAL --limit-iface-in",
+    "-m conntrack --ctstate RELATED,ESTABLISHED -j ACCEPT",
+    "-m conntrack ! --ctstate RELATED,ESTABLISHED -j ACCEPT",
+    "-m conntrack ! --ctstate NEW",
+    "-m conntrack --ctstate DNAT",
+    "-m state --state NEW",
+    "-m comment --comment \"hello there\" -j ACCEPT",
+    "-p icmp --icmp-type echo-request",
+    "-p icmp ! --icmp-type 8",
+    "-m mac --mac-source 00:11:22:33:44:55",
+    "-m pkttype ! --pkt-type broadcast",
+    "-m ttl --ttl-lt 5",
+    "-m ttl ! --ttl-eq 5",
+    "-m length --length 100:200",
+    "-m length ! --length 100",
+    "-m dscp --dscp 10",
+    "-m dscp ! --dscp-class AF21",
+    "-m cpu ! --cpu 3",
+    "-f -j DROP",
+    "! -f -j DROP",
+    "-j LOG --log-prefix \"a b\" --log-level debug --log-uid --log-tcp-sequence --log-tcp-options",
+    "-j LOG",
+    "-j LOG --log-level error --log-ip-options --log-macdecode",
+    "-j REJECT",
+    "-j REJECT --reject-with icmp-host-prohibited",
+    "-p tcp -j REJECT --reject-with tcp-reset",
+    "-p tcp --dport 80 -j DNAT --to-destination 1.2.3.4-1.2.3.9:80-90 --random --persistent",
+    "-p tcp -j DNAT --to-destination :80",
+    "-j SNAT --to-source 1.2.3.4 --random-fully",
+    "-p tcp -j MASQUERADE --to-ports 1024-2048 --random",
+    "-j MASQUERADE --random-fully",
+    "-p tcp -j REDIRECT --to-ports 8080",
+    "-p tcp -j REDIRECT",
+    "-j MARK --set-mark 1",
+    "-j MARK --set-xmark 0x1/0xff",
+    "-j MARK --or-mark 0x4000",
+    "-j MARK --and-mark 0x4000",
+    "-j MARK --xor-mark 0x4000",
+    "-j CONNMARK --save-mark",
+    "-j CONNMARK --restore-mark",
+    "-j CONNMARK --set-mark 5",
+    "-j NFLOG --nflog-group 3 --nflog-prefix x --nflog-threshold 7",
+    "-j CLASSIFY --set-class 1:2",
+    "-j TRACE",
+    "-j CT --notrack",
+    "-j DSCP --set-dscp 10",
+    "-g FOO",
+    "-j FOO",
+];
+
+/// Rules that we say otherwise, with what we say.
+const OTHERWISE: &[(&str, &str, &str)] = &[
+    (
+        "nft asks for the protocol itself",
+        "-p tcp -m multiport --dports 80,443,1000:2000 -j ACCEPT",
+        "tcp dport { 80, 443, 1000-2000 } counter accept",
+    ),
+    (
+        "the same",
+        "-p udp -m multiport ! --sports 80,443",
+        "udp sport != { 80, 443 } counter",
+    ),
+    (
+        "it has no words for a code",
+        "-p icmp --icmp-type 3/1",
+        "icmp type 3 icmp code 1 counter",
+    ),
+    (
+        "it has no words for a range of users",
+        "-m owner --uid-owner 5-10 ! --gid-owner 3",
+        "meta skuid 5-10 meta skgid != 3 counter",
+    ),
+    (
+        "it puts the direction in front",
+        "-m conntrack --ctstatus ASSURED,SEEN_REPLY --ctdir REPLY",
+        "ct status seen-reply,assured ct direction reply counter",
+    ),
+    (
+        "it forgets that there is to be a header, which later fragments lack",
+        "-p tcp -m tcp -j ACCEPT",
+        "ip protocol tcp ip frag-off & 0x1fff == 0 counter accept",
+    ),
+    (
+        "the same",
+        "-p udp --dport 0:65535 -j ACCEPT",
+        "ip protocol udp ip frag-off & 0x1fff == 0 counter accept",
+    ),
+    (
+        "the same",
+        "-p icmp --icmp-type any -j ACCEPT",
+        "ip protocol icmp ip frag-off & 0x1fff == 0 counter accept",
+    ),
+    (
+        "with it packets of any protocol draw upon the limit",
+        "-p tcp -m limit --limit 5/sec -m tcp --dport 22 -j ACCEPT",
+        "ip protocol tcp limit rate 5/second burst 5 packets tcp dport 22 counter accept",
+    ),
+    (
+        "it clears bits after it has flipped them",
+        "-j CONNMARK --set-xmark 5/0xff",
+        "counter ct mark set ct mark & 0xffffff00 ^ 0x5",
+    ),
+];
+
+/// What is no rule of nft's, or would be another one.
+const NOT_SAID: &[&str] = &[
+    "-m recent --set",
+    "-m statistic --mode random --probability 0.5",
+    "-p tcp -m multiport --ports 80",
+    "-m multiport --dports 80 -p tcp -m hashlimit --hashlimit-upto 5/sec --hashlimit-name a",
+    "! -i + -j ACCEPT",
+    "-m mark --mark 0x100/0xff",
+    "-j CONNMARK --restore-mark --nfmask 0xff --ctmask 0xff",
+    "-m conntrack --ctstate NEW,DNAT",
+    "-p icmp ! --icmp-type 3/1",
+    "-p tcp -j TCPMSS --clamp-mss-to-pmtu",
+    "-m set --match-set a src",
+    "-j LOG --log-prefix a$b",
+    "-p tcp --tcp-option 5",
+    "-m owner --socket-exists",
+    "-m connmark --mark 0/0",
+    "-m connmark ! --mark 0x100/0xff",
+    "-m owner ! --uid-owner 5",
+    "-m owner ! --uid-owner 5 ! --gid-owner 3",
+    "-m conntrack ! --ctstate DNAT",
+    "-m conntrack --ctstate INVALID,NEW --ctdir ORIGINAL",
+    "-m conntrack ! --ctstate NEW --ctstatus ASSURED",
+    "-m comment --comment \"a \\\"b\\\"\"",
+];
+
+fn said(family: Family, rule: &str) -> String {
+    let rule = Rule::parse(family, rule).unwrap_or_else(|error| panic!("{rule}: {error}"));
+    rule.to_nft(family)
+        .unwrap_or_else(|error| panic!("{rule}: {error}"))
+}
+
+/// The rules of a chain, as nft lists them when it has loaded these.
+fn listed(family: &str, rules: &[String]) -> Vec<String> {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let mut text =
+        format!("add table {family} t\nadd chain {family} t FOO\nadd chain {family} t c\n");
+    for rule in rules {
+        text += &format!("add rule {family} t c {rule}\n");
+    }
+    tools.run_with("nft -f -", &text);
+    let listed = tools.run(&format!("nft list chain {family} t c"));
+    let lines = listed.lines().filter_map(|line| line.strip_prefix("\t\t"));
+    lines.map(str::to_owned).collect()
+}
+
+/// What `iptables-translate` says, without the table and chain.
+fn theirs(tools: &Tools<'_>, program: &str, rule: &str) -> String {
+    let said = tools.run(&format!("{program} -A c {rule}"));
+    let said = said.trim_end().strip_prefix("nft '").unwrap();
+    let said = said.strip_suffix('\'').unwrap();
+    let (_, rule) = said.split_once(" filter c ").unwrap();
+    rule.to_owned()
+}
+
+#[test]
+fn rules_are_said_as_iptables_translate_says_them() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let ours: Vec<_> = SAME.iter().map(|rule| said(Family::Ipv4, rule)).collect();
+    let others: Vec<_> = SAME
+        .iter()
+        .map(|rule| theirs(&tools, "iptables-translate", rule))
+        .collect();
+    let (ours, others) = (listed("ip", &ours), listed("ip", &others));
+    assert_eq!(ours.len(), SAME.len());
+    let mut differ = Vec::new();
+    for ((rule, ours), theirs) in SAME.iter().zip(&ours).zip(&others) {
+        if ours != theirs {
+            differ.push(format!("{rule}\n  ours   {ours}\n  theirs {theirs}"));
+        }
+    }
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+}
+
+#[test]
+fn what_is_said_otherwise_is_read_by_nft() {
+    for (why, rule, expected) in OTHERWISE {
+        assert_eq!(said(Family::Ipv4, rule), *expected, "{why}");
+    }
+    let rules: Vec<_> = OTHERWISE
+        .iter()
+        .map(|(_, _, rule)| (*rule).to_owned())
+        .collect();
+    assert_eq!(listed("ip", &rules).len(), OTHERWISE.len());
+    assert_eq!(
+        said(Family::Ipv4, "-j NFQUEUE --queue-num 3 --queue-bypass"),
+        "counter queue flags bypass to 3"
+    );
+}
+
+#[test]
+fn rules_of_ipv6() {
+    let rules = [
+        (
+            "-s ::1/128 -p icmpv6 --icmpv6-type 128 -j ACCEPT",
+            "ip6 saddr ::1 icmpv6 type 128 counter accept",
+        ),
+        ("-p tcp -j REJECT", "meta l4proto tcp counter reject"),
+        (
+            "-m hl --hl-gt 5 -p udp -j REJECT --reject-with icmp6-adm-prohibited",
+            "meta l4proto udp ip6 hoplimit > 5 counter reject with icmpv6 type admin-prohibited",
+        ),
+        (
+            "-p tcp -j DNAT --to-destination [::1]:80",
+            "meta l4proto tcp counter dnat to [::1]:80",
+        ),
+        (
+            "-m addrtype --dst-type LOCAL",
+            "fib daddr type local counter",
+        ),
+        (
+            "-d fe80::/10 -o lo -j MASQUERADE",
+            "oifname \"lo\" ip6 daddr fe80::/10 counter masquerade",
+        ),
+    ];
+    let mut all = Vec::new();
+    for (rule, expected) in rules {
+        assert_eq!(said(Family::Ipv6, rule), expected);
+        all.push(expected.to_owned());
+    }
+    assert_eq!(listed("ip6", &all).len(), rules.len());
+    let multicast = Rule::parse(Family::Ipv6, "-m addrtype --dst-type MULTICAST").unwrap();
+    assert!(multicast.to_nft(Family::Ipv6).is_err());
+}
+
+/// Never as a wider one.
+#[test]
+fn what_has_no_equal_is_not_said() {
+    for rule in NOT_SAID {
+        let parsed =
+            Rule::parse(Family::Ipv4, rule).unwrap_or_else(|error| panic!("{rule}: {error}"));
+        assert!(parsed.to_nft(Family::Ipv4).is_err(), "{rule}");
+    }
+}
+
+const SAVED: &str = "\
+# Generated
+*nat
+:PREROUTING ACCEPT [0:0]
+:POSTROUTING ACCEPT [0:0]
+:KUBE-SVC - [0:0]
+-A PREROUTING -j KUBE-SVC
+-A KUBE-SVC -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.0.0.1:8080
+-A KUBE-SVC -m statistic --mode random --probability 0.5 -j RETURN
+COMMIT
+*filter
+:INPUT DROP [5:6]
+:FORWARD ACCEPT [0:0]
+[3:4] -A INPUT -s 10.0.0.0/8,11.0.0.0/8 -j ACCEPT
+-I INPUT 2 -i lo -j ACCEPT
+-P FORWARD DROP
+-D INPUT 1
+COMMIT
+";
+
+/// What is not said has its place among the rules, so that those that are said keep their order.
+#[test]
+fn a_comment_stands_where_its_rule_would() {
+    let text = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -m recent --set\n-A INPUT -s 10.0.0.1 -j DROP\n\
+                -I INPUT 2 -j ACCEPT\n-I INPUT -m recent --set\nCOMMIT\n";
+    let translation = Translation::of(Family::Ipv4, text).unwrap();
+    let lines = translation.text.lines().map(str::trim);
+    let lines: Vec<_> = lines
+        .map(|line| line.split(": ").next().unwrap_or_default())
+        .collect();
+    assert_eq!(
+        lines[3..7],
+        [
+            "# -I INPUT -m recent --set",
+            "# -A INPUT -m recent --set",
+            "counter accept",
+            "ip saddr 10.0.0.1 counter drop",
+        ]
+    );
+    let twice = Translation::of(Family::Ipv4, "*filter\nCOMMIT\n*filter\nCOMMIT\n");
+    assert_eq!(twice.unwrap_err().line, 3);
+}
+
+#[test]
+fn a_text_is_one_that_nft_takes() {
+    let translation = Translation::of(Family::Ipv4, SAVED).unwrap();
+    let expected = "\
+table ip nat {
+	chain PREROUTING {
+		type nat hook prerouting priority -100; policy accept;
+		counter jump KUBE-SVC
+	}
+
+	chain POSTROUTING {
+		type nat hook postrouting priority 100; policy accept;
+	}
+
+	chain KUBE-SVC {
+		tcp dport 80 counter dnat to 10.0.0.1:8080
+		# -A KUBE-SVC -m statistic --mode random --probability 0.5 -j RETURN: `-m statistic --mode random --probability 0.50000000000` has no equal in nft's language
+	}
+}
+table ip filter {
+	chain INPUT {
+		type filter hook input priority 0; policy drop;
+		ip saddr 10.0.0.0/8 counter packets 3 bytes 4 accept
+		iifname \"lo\" counter accept
+		ip saddr 11.0.0.0/8 counter packets 3 bytes 4 accept
+		# -D INPUT 1: it is about rules that are there already
+	}
+
+	chain FORWARD {
+		type filter hook forward priority 0; policy drop;
+	}
+}
+";
+    assert_eq!(translation.text, expected);
+    assert_eq!(translation.rules, 5);
+    let lines: Vec<_> = translation.not_said.iter().map(|not| not.line).collect();
+    assert_eq!(lines, [8, 16]);
+    // By the real nft, and by ourselves.
+    let (sandbox, other) = (sandbox(), sandbox());
+    Tools::new(&sandbox).run_with("nft -f -", &translation.text);
+    let ours = other
+        .run(|| {
+            let mut nft = Connection::open().unwrap();
+            let script = Script::parse("saved", &translation.text).unwrap();
+            let now = nft.snapshot(Scope::all()).unwrap();
+            let change = script.transaction(Some(&now)).unwrap();
+            nft.commit(change.transaction()).unwrap();
+            let snapshot = nft.snapshot(Scope::all()).unwrap();
+            Listing::new(&snapshot, &Options::here()).to_string()
+        })
+        .unwrap();
+    assert_eq!(ours, Tools::new(&sandbox).run("nft list ruleset"));
+}
+
+#[test]
+fn what_is_none_is_said_with_its_line() {
+    for (text, line) in [
+        ("-A INPUT -j ACCEPT\n", 1),
+        ("*filter\n\n-A INPUT --nix\n", 3),
+        ("*filter\n:FOO ACCEPT [0:0]\n", 2),
+        ("*filter\n:INPUT nix\n", 2),
+        ("*fil ter\n", 1),
+        ("*filter\n:INPUT\n", 2),
+    ] {
+        assert_eq!(
+            Translation::of(Family::Ipv4, text).unwrap_err().line,
+            line,
+            "{text}"
+        );
+    }
+    // A name that nft's language cannot hold takes its chain with it.
+    let text = "*filter\n:a:b - [0:0]\n-A a:b -j ACCEPT\n-A INPUT -j a:b\nCOMMIT\n";
+    let translation = Translation::of(Family::Ipv4, text).unwrap();
+    assert_eq!(translation.rules, 0);
+    assert_eq!(translation.not_said.len(), 2);
+    let sandbox = sandbox();
+    Tools::new(&sandbox).run_with("nft -f -", &translation.text);
+}

@@ -1,0 +1,432 @@
+//! Which backend a node uses, in as many states as a node can be in; and that looking leaves each as it was.
+
+use std::fs;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use crate::common::sandbox;
+use crate::common::tools::Tools;
+use chainwright::iptables::{Backend, Iptables};
+use chainwright::kube::detect::{Detector, Evidence, Verdict, WatchOptions};
+use chainwright::kube::kubelet::{self, Error, Kubelet};
+use chainwright::legacy::{LockPolicy, Status};
+use chainwright::netns::Sandbox;
+
+/// What a node looks like from outside: nf_tables' ruleset, and which legacy tables are in use.
+fn state(sandbox: &Sandbox) -> String {
+    let tools = Tools::new(sandbox);
+    let ruleset = tools.run("nft -a list ruleset");
+    let names = ["ip", "ip6", "arp"].map(|family| {
+        let file = format!("/proc/thread-self/net/{family}_tables_names");
+        let names = sandbox.run(|| fs::read_to_string(file));
+        names.unwrap().unwrap_or_default()
+    });
+    // The generation shows any commit, also one that changes nothing.
+    let generation = crate::common::connect(sandbox).generation().unwrap();
+    format!("{ruleset}{names:?}{generation}")
+}
+
+fn look(sandbox: &Sandbox) -> Verdict {
+    let verdict = sandbox.run(|| Detector::open().look().verdict());
+    verdict.unwrap()
+}
+
+fn evidence(sandbox: &Sandbox) -> Evidence {
+    sandbox.run(|| Detector::open().evidence()).unwrap()
+}
+
+/// The states: what was done before, a line each, and the verdict.
+const STATES: &[(&str, &[&str], Verdict)] = &[
+    ("fresh", &[], Verdict::Undetermined),
+    (
+        "nft only",
+        &[
+            "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
+            "ip6tables-nft -t mangle -N KUBE-IPTABLES-HINT",
+            "iptables-nft -t mangle -N KUBE-KUBELET-CANARY",
+        ],
+        Verdict::Nft,
+    ),
+    (
+        "legacy only",
+        &[
+            "iptables-legacy -t mangle -N KUBE-IPTABLES-HINT",
+            "ip6tables-legacy -t mangle -N KUBE-IPTABLES-HINT",
+            "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY",
+        ],
+        Verdict::Legacy,
+    ),
+    (
+        "both",
+        &[
+            "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
+            "iptables-legacy -t mangle -N KUBE-IPTABLES-HINT",
+        ],
+        Verdict::Mixed,
+    ),
+    (
+        "IPv4 in one, IPv6 in the other",
+        &[
+            "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
+            "ip6tables-legacy -t mangle -N KUBE-IPTABLES-HINT",
+        ],
+        Verdict::Mixed,
+    ),
+    (
+        "the hint in one, the canary in the other",
+        &[
+            "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
+            "iptables-legacy -t mangle -N KUBE-KUBELET-CANARY",
+        ],
+        Verdict::Mixed,
+    ),
+    (
+        "hint without canary, nft",
+        &["iptables-nft -t mangle -N KUBE-IPTABLES-HINT"],
+        Verdict::Nft,
+    ),
+    (
+        "hint without canary, legacy",
+        &["iptables-legacy -t mangle -N KUBE-IPTABLES-HINT"],
+        Verdict::Legacy,
+    ),
+    (
+        "canary without hint, nft: a kubelet before 1.24",
+        &["iptables-nft -t mangle -N KUBE-KUBELET-CANARY"],
+        Verdict::Nft,
+    ),
+    (
+        "canary without hint, legacy",
+        &["iptables-legacy -t mangle -N KUBE-KUBELET-CANARY"],
+        Verdict::Legacy,
+    ),
+    (
+        "IPv6 only, nft",
+        &["ip6tables-nft -t mangle -N KUBE-IPTABLES-HINT"],
+        Verdict::Nft,
+    ),
+    (
+        "IPv6 only, legacy",
+        &["ip6tables-legacy -t mangle -N KUBE-IPTABLES-HINT"],
+        Verdict::Legacy,
+    ),
+    (
+        "mangle flushed with its chains, nft",
+        &[
+            "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
+            "iptables-nft -t mangle -N KUBE-KUBELET-CANARY",
+            "iptables-nft -t mangle -F",
+            "iptables-nft -t mangle -X",
+        ],
+        Verdict::Undetermined,
+    ),
+    (
+        "mangle flushed with its chains, legacy",
+        &[
+            "iptables-legacy -t mangle -N KUBE-IPTABLES-HINT",
+            "iptables-legacy -t mangle -F",
+            "iptables-legacy -t mangle -X",
+        ],
+        Verdict::Undetermined,
+    ),
+    (
+        "mangle flushed without its chains",
+        &[
+            "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
+            "iptables-nft -t mangle -F",
+        ],
+        Verdict::Nft,
+    ),
+    (
+        "the canary of mangle alone deleted",
+        &[
+            "iptables-nft -t mangle -N KUBE-KUBELET-CANARY",
+            "iptables-nft -t nat -N KUBE-KUBELET-CANARY",
+            "iptables-nft -t mangle -X KUBE-KUBELET-CANARY",
+        ],
+        Verdict::Undetermined,
+    ),
+    (
+        "legacy mangle merely touched",
+        &["iptables-legacy -t mangle -S"],
+        Verdict::Undetermined,
+    ),
+    (
+        "legacy filter merely touched, kubelet in nft",
+        &[
+            "iptables-legacy -S",
+            "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
+        ],
+        Verdict::Nft,
+    ),
+    (
+        "kube-proxy's chains only, nft",
+        &[
+            "iptables-nft -t nat -N KUBE-SERVICES",
+            "iptables-nft -t mangle -N KUBE-PROXY-CANARY",
+        ],
+        Verdict::Undetermined,
+    ),
+    (
+        "kube-proxy's chains only, legacy",
+        &[
+            "iptables-legacy -t nat -N KUBE-SERVICES",
+            "iptables-legacy -t mangle -N KUBE-PROXY-CANARY",
+        ],
+        Verdict::Undetermined,
+    ),
+    (
+        "kubelet in nft, leftovers of azure-npm in legacy",
+        &[
+            "iptables-nft -t mangle -N KUBE-IPTABLES-HINT",
+            "iptables-legacy -N AZURE-NPM",
+            "iptables-legacy -A FORWARD -j AZURE-NPM",
+        ],
+        Verdict::Nft,
+    ),
+    (
+        "others' rules in both",
+        &[
+            "iptables-nft -A INPUT -s 192.0.2.1 -j DROP",
+            "iptables-legacy -A INPUT -s 192.0.2.1 -j DROP",
+        ],
+        Verdict::Undetermined,
+    ),
+    (
+        "the hint in another table than mangle",
+        &["iptables-nft -N KUBE-IPTABLES-HINT"],
+        Verdict::Undetermined,
+    ),
+    (
+        "a chain of nearly that name",
+        &["iptables-legacy -t mangle -N KUBE-IPTABLES-HINT2"],
+        Verdict::Undetermined,
+    ),
+    (
+        "kube-proxy in nftables mode",
+        &[
+            "nft add table ip kube-proxy",
+            "nft add chain ip kube-proxy services",
+        ],
+        Verdict::Undetermined,
+    ),
+    (
+        "the hint in a table mangle of the family inet",
+        &[
+            "nft add table inet mangle",
+            "nft add chain inet mangle KUBE-IPTABLES-HINT",
+        ],
+        Verdict::Undetermined,
+    ),
+];
+
+#[test]
+fn each_state_of_a_node_is_told_and_left_as_it_is() {
+    assert!(STATES.len() >= 20);
+    for (name, commands, verdict) in STATES {
+        let sandbox = sandbox();
+        let tools = Tools::new(&sandbox);
+        for command in *commands {
+            tools.run(command);
+        }
+        let before = state(&sandbox);
+        assert_eq!(look(&sandbox), *verdict, "{name}");
+        let evidence = evidence(&sandbox);
+        assert_eq!(evidence.detection.verdict(), *verdict, "{name}");
+        assert!(evidence.uncounted.is_empty(), "{name}: {evidence:?}");
+        let waited = sandbox.run(|| Detector::open().wait(Duration::ZERO));
+        assert_eq!(waited.unwrap().unwrap().verdict(), *verdict, "{name}");
+        assert_eq!(state(&sandbox), before, "{name}");
+    }
+}
+
+/// Where one may not look, that is no empty node.
+#[test]
+fn who_may_not_look_is_told_nothing_else() {
+    let sandbox = sandbox();
+    Tools::new(&sandbox).run("iptables-nft -t mangle -N KUBE-IPTABLES-HINT");
+    let verdict = sandbox.run(|| {
+        // A thread of its own: its capabilities do not come back.
+        thread::scope(|scope| {
+            let look = scope.spawn(|| {
+                caps::clear(None, caps::CapSet::Effective).unwrap();
+                Detector::open().look()
+            });
+            look.join().unwrap()
+        })
+    });
+    let detection = verdict.unwrap();
+    assert_eq!(detection.verdict(), Verdict::Unavailable, "{detection:?}");
+}
+
+#[test]
+fn the_evidence_counts_chains_and_rules() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    for command in [
+        "iptables-nft -t nat -N KUBE-SERVICES",
+        "iptables-nft -t nat -N KUBE-NODEPORTS",
+        "iptables-nft -t nat -A KUBE-SERVICES -j KUBE-NODEPORTS",
+        "iptables-nft -N cali-INPUT",
+        "ip6tables-legacy -N AZURE-NPM",
+        "ip6tables-legacy -A AZURE-NPM -j ACCEPT",
+        "iptables-legacy -t nat -N CNI-DN-1",
+    ] {
+        tools.run(command);
+    }
+    let evidence = evidence(&sandbox);
+    let told: Vec<_> = evidence
+        .owned
+        .iter()
+        .map(|owned| {
+            format!(
+                "{:?} {} {} {}: {} chains, {} rules, first {}",
+                owned.backend,
+                owned.family,
+                owned.table,
+                owned.prefix,
+                owned.chains,
+                owned.rules,
+                owned.first
+            )
+        })
+        .collect();
+    assert_eq!(
+        told,
+        [
+            "Nft IPv4 filter cali-: 1 chains, 0 rules, first cali-INPUT",
+            "Nft IPv4 nat KUBE-: 2 chains, 1 rules, first KUBE-SERVICES",
+            "Legacy IPv4 nat CNI-: 1 chains, 0 rules, first CNI-DN-1",
+            "Legacy IPv6 filter AZURE-NPM: 1 chains, 1 rules, first AZURE-NPM",
+        ]
+    );
+    assert!(evidence.nft_loaded && !evidence.is_legacy_only());
+    for (status, tables) in evidence.legacy.iter().zip([["nat"], ["filter"]]) {
+        let Ok(Status::InUse(names)) = status else {
+            panic!("{status:?}");
+        };
+        assert_eq!(*names, tables);
+    }
+}
+
+/// Who waits is told when kubelet has initialised, in either backend, and when the other one comes up later.
+#[test]
+fn verdicts_are_told_as_they_change() {
+    for (first, second) in [
+        (Backend::Nft, Backend::Legacy),
+        (Backend::Legacy, Backend::Nft),
+    ] {
+        let sandbox = sandbox();
+        let make = |backend| {
+            let mut iptables = Iptables::open(backend).unwrap();
+            if backend == Backend::Legacy {
+                iptables = iptables.with_lock(LockPolicy::None, chainwright::Retry::ONCE);
+            }
+            let kubelet = Kubelet::new().with_second_hint(true);
+            kubelet.ensure(&mut iptables).unwrap();
+        };
+        let told = sandbox.run(|| {
+            let mut watch = Detector::open().watch(WatchOptions {
+                interval: Duration::from_millis(5),
+            });
+            let mut told = Vec::new();
+            let far = Instant::now() + Duration::from_secs(600);
+            for backend in [None, Some(first), Some(second)] {
+                thread::scope(|scope| {
+                    if let Some(backend) = backend {
+                        let sandbox = &sandbox;
+                        scope.spawn(move || sandbox.run(|| make(backend)).unwrap());
+                    }
+                    told.push(watch.next_until(Some(far)).unwrap().unwrap().verdict());
+                });
+            }
+            // Nothing changes: nothing is told.
+            assert_eq!(watch.next_until(Some(Instant::now())).unwrap(), None);
+            told
+        });
+        let expected = match first {
+            Backend::Nft => Verdict::Nft,
+            Backend::Legacy => Verdict::Legacy,
+        };
+        assert_eq!(
+            told.unwrap(),
+            [Verdict::Undetermined, expected, Verdict::Mixed]
+        );
+    }
+}
+
+/// However seldom the legacy tables are to be looked at.
+#[test]
+fn any_interval_can_be_waited_for() {
+    let sandbox = sandbox();
+    let told = sandbox.run(|| {
+        let mut watch = Detector::open().watch(WatchOptions {
+            interval: Duration::MAX,
+        });
+        let now = Some(Instant::now());
+        [watch.next_until(now), watch.next_until(now)].map(|told| told.unwrap().is_some())
+    });
+    assert_eq!(told.unwrap(), [true, false]);
+}
+
+#[test]
+fn waiting_ends_when_it_is_determined() {
+    let sandbox = sandbox();
+    let verdict = thread::scope(|scope| {
+        let waiting = scope.spawn(|| {
+            let waited = sandbox.run(|| Detector::open().wait(Duration::from_secs(600)));
+            waited.unwrap().unwrap().verdict()
+        });
+        Tools::new(&sandbox).run("ip6tables-nft -t mangle -N KUBE-IPTABLES-HINT");
+        waiting.join().unwrap()
+    });
+    assert_eq!(verdict, Verdict::Nft);
+}
+
+/// A second hint is not made, in either direction, unless it is asked for; what is there already is no reason to refuse.
+#[test]
+fn a_second_hint_is_not_made_unasked() {
+    for (there, wanted) in [
+        (Backend::Nft, Backend::Legacy),
+        (Backend::Legacy, Backend::Nft),
+    ] {
+        for tool in ["iptables", "ip6tables"] {
+            let sandbox = sandbox();
+            let tools = Tools::new(&sandbox);
+            let tool = match there {
+                Backend::Nft => format!("{tool}-nft"),
+                Backend::Legacy => format!("{tool}-legacy"),
+            };
+            tools.run(&format!("{tool} -t mangle -N {}", kubelet::HINT));
+            let before = state(&sandbox);
+            let ensure = |kubelet: Kubelet| {
+                let ensured = sandbox.run(|| {
+                    let iptables = Iptables::open(wanted).unwrap();
+                    let mut iptables =
+                        iptables.with_lock(LockPolicy::None, chainwright::Retry::ONCE);
+                    kubelet.ensure(&mut iptables)
+                });
+                ensured.unwrap()
+            };
+            let error = ensure(Kubelet::new()).unwrap_err();
+            let Error::HintElsewhere {
+                there: said,
+                wanted: refused,
+                ..
+            } = error
+            else {
+                panic!("{error}");
+            };
+            assert_eq!((said, refused), (there, wanted));
+            assert_eq!(state(&sandbox), before);
+            assert!(
+                !ensure(Kubelet::new().with_second_hint(true))
+                    .unwrap()
+                    .is_empty()
+            );
+            // Now both have one.
+            assert!(ensure(Kubelet::new()).unwrap().is_empty());
+            assert_eq!(look(&sandbox), Verdict::Mixed);
+        }
+    }
+}

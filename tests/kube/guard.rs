@@ -1,0 +1,457 @@
+//! The guard: what vanishes comes back, and it is told who took it away.
+
+mod counted;
+mod race;
+
+use std::fs;
+use std::os::fd::AsFd;
+use std::sync::OnceLock;
+use std::sync::mpsc::{Receiver, channel};
+use std::thread;
+use std::time::Duration;
+
+use crate::common::tools::Tools;
+use crate::common::{committed, connect, sandbox};
+use chainwright::Retry;
+use chainwright::iptables::{Backend, Family, Iptables};
+use chainwright::kube::declared::Declared;
+use chainwright::kube::guard::{
+    AuditLog, Event, Guard, GuardOptions, PaceOptions, Repair, Running,
+};
+use chainwright::kube::kubelet::Kubelet;
+use chainwright::legacy::LockPolicy;
+use chainwright::netns::Sandbox;
+use chainwright::nft;
+use chainwright::nft::live::MonitorOptions;
+use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
+
+/// So quick that tests need not wait, where something is to be waited for.
+fn quick() -> GuardOptions {
+    GuardOptions {
+        pace: PaceOptions {
+            quiet: Duration::from_millis(5),
+            retry: Duration::from_millis(1),
+            longest_retry: Duration::from_millis(5),
+            ..PaceOptions::default()
+        },
+        poll: Duration::from_millis(5),
+        ..GuardOptions::default()
+    }
+}
+
+/// Opens a guard in a sandbox.
+fn open(sandbox: &Sandbox, declared: Declared, backend: Backend, options: GuardOptions) -> Guard {
+    let opened = sandbox.run(|| Guard::open(declared, backend, options));
+    opened
+        .unwrap()
+        .unwrap()
+        .with_lock(LockPolicy::None, Retry::ONCE)
+}
+
+/// Starts one there.
+fn start(
+    sandbox: &Sandbox,
+    declared: Declared,
+    backend: Backend,
+    options: GuardOptions,
+) -> (Running, Receiver<Event>) {
+    let guard = open(sandbox, declared, backend, options);
+    let (sender, events) = channel();
+    // The thread is one of the sandbox, as it is one of the node.
+    let running = sandbox.run(|| guard.start(move |notice| drop(sender.send(notice.event))));
+    (running.unwrap().unwrap(), events)
+}
+
+#[track_caller]
+fn ready(events: &Receiver<Event>) -> usize {
+    match next(events) {
+        Event::Ready { made } => made.len(),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[track_caller]
+fn next(events: &Receiver<Event>) -> Event {
+    // So long only a guard that does nothing takes.
+    events.recv_timeout(Duration::from_secs(60)).unwrap()
+}
+
+#[track_caller]
+fn repaired(events: &Receiver<Event>) -> Repair {
+    match next(events) {
+        Event::Repaired(repair) => repair,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn missing(sandbox: &Sandbox, declared: &Declared, backend: Backend) -> Vec<String> {
+    let missing = sandbox.run(|| {
+        declared
+            .check(&mut Iptables::open(backend).unwrap())
+            .unwrap()
+    });
+    missing.unwrap().iter().map(ToString::to_string).collect()
+}
+
+/// Takes away all rules of a table, in a thread of this name.
+fn flush(sandbox: &Sandbox, name: &str, table: &str) -> u32 {
+    thread::scope(|scope| {
+        let flusher = thread::Builder::new().name(name.into());
+        let flushing = flusher.spawn_scoped(scope, || {
+            let mut nft = connect(sandbox);
+            committed(&mut nft, |tx| {
+                tx.flush_table(nft::Family::IP, table).unwrap();
+            });
+            nft.generation().unwrap().number()
+        });
+        flushing.unwrap().join().unwrap()
+    })
+}
+
+#[test]
+fn what_is_flushed_comes_back_and_the_flusher_is_named() {
+    let sandbox = sandbox();
+    let declared = Kubelet::new().declared();
+    let (running, events) = start(&sandbox, declared.clone(), Backend::Nft, quick());
+    assert_eq!(ready(&events), 12);
+    // What follows closely on a repair would be of one burst with it.
+    thread::sleep(quick().pace.quiet);
+    let generation = flush(&sandbox, "flusher", "filter");
+    let repair = repaired(&events);
+    let items: Vec<_> = repair.items.iter().map(ToString::to_string).collect();
+    assert_eq!(
+        items[1..],
+        [
+            "ip filter: -A OUTPUT -j KUBE-FIREWALL",
+            "ip filter: -A INPUT -j KUBE-FIREWALL"
+        ]
+    );
+    assert!(items[0].contains("-A KUBE-FIREWALL ! -s 127.0.0.0/8"));
+    let [by] = &repair.by[..] else {
+        panic!("{:?}", repair.by)
+    };
+    // The guard may have committed in between.
+    assert!(by.generation.unwrap().number() <= generation);
+    assert_eq!(by.name.as_ref().unwrap(), "flusher");
+    // The thread ends when it has flushed: then the kernel's word is all there is.
+    if let Some(process) = by.process {
+        assert_eq!(process, std::process::id());
+        let words: Vec<_> = std::env::args().collect();
+        assert!(by.command.is_empty() || by.command == words, "{by:?}");
+    }
+    assert!(!repair.trailing);
+    assert_eq!(missing(&sandbox, &declared, Backend::Nft), [""; 0]);
+    running.stop();
+    // It is left as it is, and nobody repairs any more.
+    assert_eq!(missing(&sandbox, &declared, Backend::Nft), [""; 0]);
+    flush(&sandbox, "flusher", "filter");
+    assert_eq!(missing(&sandbox, &declared, Backend::Nft).len(), 3);
+    assert!(events.recv().is_err());
+}
+
+/// What others change that is none of what is kept wakes it, and no more; its own repairs do not concern it.
+#[test]
+fn what_does_not_concern_it_is_let_be() {
+    let sandbox = sandbox();
+    let (mut running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
+    ready(&events);
+    let tools = Tools::new(&sandbox);
+    tools.run("iptables-nft -A INPUT -s 192.0.2.1 -j DROP");
+    tools.run("iptables-nft -N ours");
+    tools.run("iptables-nft -A ours -j DROP");
+    tools.run("iptables-nft -F ours");
+    tools.run("iptables-nft -X ours");
+    tools.run("nft add table ip other");
+    tools.run("nft delete table ip other");
+    tools.run("iptables-nft -P INPUT DROP");
+    // A rule of the built-in chain that is not kept.
+    tools.run("iptables-nft -D INPUT -s 192.0.2.1 -j DROP");
+    assert!(running.is_alive(Duration::from_secs(60)));
+    tools.run("iptables-nft -D INPUT -j KUBE-FIREWALL");
+    // The first that it tells is of what it keeps.
+    assert_eq!(repaired(&events).items.len(), 1);
+}
+
+/// Of a chain that has another name now the kernel tells the new one alone.
+#[test]
+fn a_chain_that_is_renamed_is_missed() {
+    let sandbox = sandbox();
+    let (_running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
+    ready(&events);
+    Tools::new(&sandbox).run("iptables-nft -t mangle -E KUBE-IPTABLES-HINT renamed");
+    let items = repaired(&events).items;
+    assert_eq!(items.len(), 1);
+    assert_eq!(items[0].to_string(), "ip mangle: chain KUBE-IPTABLES-HINT");
+}
+
+#[test]
+fn at_rest_it_does_not_wake() {
+    let sandbox = sandbox();
+    let (mut running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
+    ready(&events);
+    flush(&sandbox, "flusher", "filter");
+    repaired(&events);
+    // Everything that followed is taken in when it answers.
+    assert!(running.is_alive(Duration::from_secs(60)));
+    let switches = || {
+        let mut switches = Vec::new();
+        for task in fs::read_dir("/proc/self/task").unwrap() {
+            let path = task.unwrap().path();
+            // Threads of other tests may end meanwhile.
+            let Ok(name) = fs::read_to_string(path.join("comm")) else {
+                continue;
+            };
+            if name.trim() == "chainwright" && is_of(&path, &sandbox) {
+                let status = fs::read_to_string(path.join("status")).unwrap();
+                let lines = status.lines().filter(|line| line.contains("ctxt_switches"));
+                switches.push(lines.map(ToOwned::to_owned).collect::<Vec<_>>());
+            }
+        }
+        switches
+    };
+    thread::sleep(Duration::from_millis(50));
+    let before = switches();
+    assert_eq!(before.len(), 1, "{before:?}");
+    thread::sleep(Duration::from_millis(500));
+    let after = switches();
+    // Voluntary ones are waits that ended.
+    assert_eq!(before[0][0], after[0][0]);
+}
+
+/// Whether a thread is in the sandbox.
+fn is_of(task: &std::path::Path, sandbox: &Sandbox) -> bool {
+    let own = sandbox.run(|| fs::read_link("/proc/thread-self/ns/net").unwrap());
+    fs::read_link(task.join("ns/net")).is_ok_and(|netns| netns == own.unwrap())
+}
+
+/// Whether the kernel tells this process who replaces legacy tables: auditing is on (`auditctl -e 1`), and this is the first
+/// network namespace, by its first root. It is tried.
+fn is_audited() -> bool {
+    static IS_AUDITED: OnceLock<bool> = OnceLock::new();
+    *IS_AUDITED.get_or_init(|| {
+        let Ok(log) = AuditLog::open() else {
+            return false;
+        };
+        if AuditLog::is_on() != Some(true) {
+            return false;
+        }
+        Tools::new(&sandbox()).run("iptables-legacy -A INPUT -j ACCEPT");
+        let mut polled = [PollFd::new(log.as_fd(), PollFlags::POLLIN)];
+        poll(&mut polled, PollTimeout::from(2000_u16)).unwrap() > 0
+    })
+}
+
+/// Without auditing it is polled, and nobody is named; `auditctl -e 1` makes this test one of the other half.
+#[test]
+fn who_replaced_a_legacy_table_is_named_where_that_is_audited() {
+    let is_audited = is_audited();
+    println!("audited: {is_audited}");
+    let log = AuditLog::open();
+    let sandbox = sandbox();
+    let declared = Kubelet::new().declared();
+    let options = GuardOptions {
+        poll: Duration::from_millis(if is_audited { 10_000 } else { 5 }),
+        ..quick()
+    };
+    let mut guard = open(&sandbox, declared.clone(), Backend::Legacy, options);
+    if let Ok(log) = log {
+        guard = guard.with_audit(log);
+    }
+    let (sender, events) = channel();
+    let running = sandbox.run(|| guard.start(move |notice| drop(sender.send(notice.event))));
+    let running = running.unwrap().unwrap();
+    assert_eq!(ready(&events), 12);
+    thread::sleep(quick().pace.quiet);
+    let tools = Tools::new(&sandbox);
+    tools.run("iptables-legacy -F");
+    let repair = repaired(&events);
+    assert_eq!(repair.items.len(), 3);
+    assert_eq!(!repair.by.is_empty(), is_audited, "{:?}", repair.by);
+    for by in &repair.by {
+        assert_eq!((by.generation, by.thread), (None, None));
+        assert!(by.process.is_some());
+    }
+    // Those of other tests, in namespaces of their own, may have ended when it was looked.
+    let mut names = repair.by.iter().filter_map(|by| by.name.as_ref());
+    assert_eq!(names.any(|name| name == "iptables-legacy"), is_audited);
+    assert_eq!(missing(&sandbox, &declared, Backend::Legacy), [""; 0]);
+    if is_audited {
+        // What is only told: size and number of entries stay the same.
+        thread::sleep(quick().pace.quiet);
+        tools.run("iptables-legacy -R INPUT 1 -j ACCEPT");
+        assert_eq!(repaired(&events).items.len(), 1);
+    }
+    running.stop();
+}
+
+#[test]
+fn a_text_is_kept_in_both_backends() {
+    for (backend, tool) in [
+        (Backend::Nft, "iptables-nft"),
+        (Backend::Legacy, "iptables-legacy"),
+    ] {
+        let sandbox = sandbox();
+        let text =
+            "*filter\n:AGENT - [0:0]\n-I INPUT -j AGENT\n-A AGENT -s 192.0.2.1 -j DROP\nCOMMIT\n";
+        let declared = Declared::of_text(Family::Ipv4, text).unwrap();
+        let (running, events) = start(&sandbox, declared.clone(), backend, quick());
+        assert_eq!(ready(&events), 3);
+        let tools = Tools::new(&sandbox);
+        for (command, lost) in [
+            ("-D INPUT -j AGENT", 1),
+            ("-F AGENT", 1),
+            ("-F", 2),
+            ("-R AGENT 1 -j ACCEPT", 1),
+        ] {
+            tools.run(&format!("{tool} {command}"));
+            let repair = repaired(&events);
+            assert_eq!(repair.items.len(), lost, "{command}: {:?}", repair.items);
+            assert_eq!(repair.by.is_empty(), backend == Backend::Legacy);
+            for by in &repair.by {
+                assert_eq!(by.name.as_ref().unwrap(), tool);
+            }
+            // A burst is over before the next one.
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert_eq!(missing(&sandbox, &declared, backend), [""; 0]);
+        // What is not its own stays: the rule that was put in the place of one of its rules.
+        assert!(
+            tools
+                .save(&format!("{tool}-save"))
+                .contains("-A AGENT -j ACCEPT")
+        );
+        running.stop();
+    }
+}
+
+#[test]
+fn it_gives_way_to_who_does_not_stop() {
+    let sandbox = sandbox();
+    let mut options = quick();
+    options.pace.repairs = 4;
+    options.pace.rest = Duration::from_secs(3600);
+    let declared = Kubelet::new().declared();
+    let (_running, events) = start(&sandbox, declared.clone(), Backend::Nft, options);
+    ready(&events);
+    for _ in 0..3 {
+        flush(&sandbox, "rival", "filter");
+        repaired(&events);
+    }
+    flush(&sandbox, "rival", "filter");
+    let Event::GaveWay {
+        missing: lost,
+        by,
+        rest,
+    } = next(&events)
+    else {
+        panic!()
+    };
+    assert_eq!((lost.len(), rest), (3, options.pace.rest));
+    assert_eq!(by.last().unwrap().name.as_ref().unwrap(), "rival");
+    assert_eq!(missing(&sandbox, &declared, Backend::Nft).len(), 3);
+}
+
+#[test]
+fn lost_events_are_made_up_for() {
+    let sandbox = sandbox();
+    let mut options = quick();
+    options.monitor = MonitorOptions {
+        transaction: 64,
+        ..options.monitor
+    };
+    let (_running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, options);
+    ready(&events);
+    let mut told = Vec::new();
+    flush(&sandbox, "flusher", "filter");
+    loop {
+        match next(&events) {
+            // Its own changes are too large, too.
+            Event::Lost { what } => told.push(what),
+            Event::Repaired(repair) => {
+                assert_eq!((repair.items.len(), repair.by.len()), (3, 0));
+                break;
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(!told.is_empty());
+}
+
+#[test]
+fn what_cannot_be_made_yet_is_tried_until_it_is_done() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.run("nft add table ip filter { flags dormant ; }");
+    let declared = Kubelet::new().declared();
+    let (_running, events) = start(&sandbox, declared.clone(), Backend::Nft, quick());
+    let Event::Failed { error, .. } = next(&events) else {
+        panic!()
+    };
+    assert!(error.contains("dormant"), "{error}");
+    // Nothing of it is made where a part of it would have no effect.
+    assert_eq!(missing_or_error(&sandbox, &declared), None);
+    tools.run("nft delete table ip filter");
+    // The same failure is not told again.
+    assert_eq!(ready(&events), 12);
+}
+
+fn missing_or_error(sandbox: &Sandbox, declared: &Declared) -> Option<usize> {
+    let mut nft = connect(sandbox);
+    declared.check(&mut nft).ok().map(|missing| missing.len())
+}
+
+#[test]
+fn it_runs_as_a_task() {
+    for backend in [Backend::Nft, Backend::Legacy] {
+        let sandbox = sandbox();
+        let declared = Kubelet::new().declared();
+        let guard = open(&sandbox, declared.clone(), backend, quick());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_all()
+            .build()
+            .unwrap();
+        let (sender, events) = channel();
+        let flushed = sandbox.netns();
+        runtime.block_on(async {
+            let task = tokio::spawn(guard.run(move |notice| drop(sender.send(notice.event))));
+            let others = tokio::task::spawn_blocking({
+                let sandbox = flushed.try_clone();
+                move || {
+                    let netns = sandbox.unwrap();
+                    assert_eq!(ready(&events), 12);
+                    let take_away = |iptables: &mut Iptables| {
+                        iptables.update(Family::Ipv4, "filter", |table| table.flush_all())
+                    };
+                    netns
+                        .run(move || {
+                            let iptables = Iptables::open(backend).unwrap();
+                            let mut iptables = iptables.with_lock(LockPolicy::None, Retry::ONCE);
+                            take_away(&mut iptables).unwrap();
+                            assert_eq!(repaired(&events).items.len(), 3);
+                            assert!(declared.check(&mut iptables).unwrap().is_empty());
+                        })
+                        .unwrap();
+                }
+            });
+            others.await.unwrap();
+            task.abort();
+            assert!(task.await.unwrap_err().is_cancelled());
+        });
+    }
+}
+
+#[test]
+fn a_guard_of_what_the_other_backend_has_makes_no_second_hint() {
+    let sandbox = sandbox();
+    Tools::new(&sandbox).run("iptables-legacy -t mangle -N KUBE-IPTABLES-HINT");
+    let (running, events) = start(&sandbox, Kubelet::new().declared(), Backend::Nft, quick());
+    let Event::Failed { error, .. } = next(&events) else {
+        panic!()
+    };
+    assert!(
+        error.contains("KUBE-IPTABLES-HINT is in the IPv4 mangle table of the legacy tables"),
+        "{error}"
+    );
+    running.stop();
+    assert_eq!(connect(&sandbox).generation().unwrap().number(), 1);
+}

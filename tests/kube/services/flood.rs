@@ -1,0 +1,479 @@
+//! New flows without a pause while services change: none reaches another service's endpoint, and none to a service that
+//! has endpoints arrives untranslated.
+//!
+//! `FLOOD_COMMITS=2000` is the full length: so many changes each way.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use chainwright::iptables::Family;
+use chainwright::kube::service::{
+    Config, Endpoint, Layout, ObjectName, Port, Protocol, Service, ServiceProxy, Services,
+    TrafficPolicy,
+};
+use chainwright::netns::Sandbox;
+use chainwright::nft::live::{EventObject, Item, Monitor};
+
+use crate::common::random::Random;
+use crate::common::tools::Tools;
+use crate::common::{OnDrop, sandbox};
+use crate::services::net::raw_socket_of;
+use crate::services::proxy::{self, slice, sync, to};
+
+/// Which service a packet is for says its sender; which one an endpoint is of, its port.
+const SENDERS: [[u8; 4]; 2] = [[192, 168, 50, 2], [192, 168, 50, 3]];
+const ENDPOINT_PORTS: [u16; 2] = [7001, 7002];
+const PROTOCOLS: [(&str, Protocol); 2] = [("udp", Protocol::Udp), ("tcp", Protocol::Tcp)];
+
+/// A client, a node, and an interface that all pods are behind.
+struct Field {
+    client: Sandbox,
+    node: Sandbox,
+    pods: Sandbox,
+}
+
+impl Field {
+    fn new() -> Self {
+        let (client, node, pods) = (sandbox(), sandbox(), sandbox());
+        node.enable_forwarding().unwrap();
+        let cable = |other: &Sandbox, name: &str, network: &str| {
+            let at = |host| format!("{network}.{host}/24");
+            Sandbox::connect(&node, name, &at(1), other, "eth0", &at(2)).unwrap();
+            other
+                .add_route("0.0.0.0/0", &format!("{network}.1"))
+                .unwrap();
+        };
+        cable(&client, "outside", "192.168.50");
+        cable(&pods, "pods", "10.244.0");
+        for host in 3..=9 {
+            pods.add_address("eth0", &format!("10.244.0.{host}/24"))
+                .unwrap();
+        }
+        node.add_route("0.0.0.0/0", "10.244.0.2").unwrap();
+        // What is translated to the wrong service, and what not at all, the kernel counts; nobody answers.
+        let [first, second] = SENDERS.map(Ipv4Addr::from);
+        let [of_first, of_second] = ENDPOINT_PORTS;
+        let of_pods = format!(
+            "add table ip counted
+            add counter ip counted right
+            add counter ip counted wrong
+            add chain ip counted in {{ type filter hook prerouting priority -300; }}
+            add rule ip counted in ip saddr {first} th dport {of_second} counter name wrong drop
+            add rule ip counted in ip saddr {second} th dport {of_first} counter name wrong drop
+            add rule ip counted in th dport {{ {of_first}, {of_second} }} counter name right drop"
+        );
+        let of_node = "add table ip counted
+            add counter ip counted untranslated
+            add chain ip counted forward { type filter hook forward priority -10; }
+            add rule ip counted forward ip daddr 10.96.0.0/16 counter name untranslated drop";
+        for (of, script) in [(&pods, &of_pods[..]), (&node, of_node)] {
+            let tools = Tools::new(of);
+            for line in script.lines() {
+                tools.run(&format!("nft {}", line.trim()));
+            }
+        }
+        // The flows are forgotten at once.
+        let settings = [
+            ("nf_conntrack_udp_timeout", "1"),
+            ("nf_conntrack_tcp_timeout_syn_sent", "1"),
+        ];
+        node.run(|| {
+            for (name, value) in settings {
+                std::fs::write(format!("/proc/sys/net/netfilter/{name}"), value).unwrap();
+            }
+        })
+        .unwrap();
+        Self { client, node, pods }
+    }
+
+    fn counted(&self, counter: &str) -> u64 {
+        let of = if counter == "untranslated" {
+            &self.node
+        } else {
+            &self.pods
+        };
+        let text = Tools::new(of).run(&format!("nft list counter ip counted {counter}"));
+        let words: Vec<_> = text.split_whitespace().collect();
+        let place = words.iter().position(|word| *word == "packets").unwrap();
+        words[place + 1].parse().unwrap()
+    }
+
+    /// Sends packets that begin a flow, each another one, to both cluster IPs while something is done. How many.
+    fn flood(&self, work: impl FnOnce()) -> u64 {
+        let stop = AtomicBool::new(false);
+        let sent = AtomicU64::new(0);
+        thread::scope(|scope| {
+            let _stop = OnDrop(|| stop.store(true, Ordering::Relaxed));
+            let socket = raw_socket_of(&self.client, Family::Ipv4, libc::IPPROTO_RAW);
+            let (stop, sent) = (&stop, &sent);
+            scope.spawn(move || {
+                let mut random = Random::new();
+                while !stop.load(Ordering::Relaxed) {
+                    for protocol in [17, 6] {
+                        for service in [0, 1] {
+                            send(&socket, service, protocol, &mut random);
+                            sent.fetch_add(1, Ordering::Relaxed);
+                        }
+                    }
+                }
+            });
+            while sent.load(Ordering::Relaxed) < 1_000 {
+                thread::sleep(Duration::from_millis(1));
+            }
+            work();
+            stop.store(true, Ordering::Relaxed);
+        });
+        sent.load(Ordering::Relaxed)
+    }
+}
+
+/// Sends the packet that begins a flow to a service.
+fn send(socket: &UdpSocket, service: usize, protocol: u8, random: &mut Random) {
+    let from = SENDERS[service];
+    let to = cluster_ip(service as u8);
+    let IpAddr::V4(to) = to else {
+        unreachable!("it is of IPv4")
+    };
+    let sum = |words: &[&[u8]]| {
+        let bytes: Vec<u8> = words.concat();
+        let words = bytes.chunks(2);
+        let sum: u32 = words
+            .map(|w| u32::from(w[0]) << 8 | u32::from(*w.get(1).unwrap_or(&0)))
+            .sum();
+        let sum = (sum & 0xffff) + (sum >> 16);
+        !(((sum & 0xffff) + (sum >> 16)) as u16)
+    };
+    let mut segment = Vec::with_capacity(20);
+    segment.extend((1024 + random.below(60_000) as u16).to_be_bytes());
+    segment.extend(80_u16.to_be_bytes());
+    match protocol {
+        17 => segment.extend([0, 8, 0, 0]),
+        _ => {
+            segment.extend(
+                random
+                    .below(1 << 30)
+                    .to_be_bytes()
+                    .last_chunk::<4>()
+                    .unwrap(),
+            );
+            segment.extend([0, 0, 0, 0, 5 << 4, 2, 0xff, 0xff, 0, 0, 0, 0]); // SYN
+            let length = (segment.len() as u16).to_be_bytes();
+            let sum = sum(&[&from, &to.octets(), &[0, 6], &length, &segment]);
+            segment[16..18].copy_from_slice(&sum.to_be_bytes());
+        }
+    }
+    let mut packet = vec![0x45, 0];
+    packet.extend((20 + segment.len() as u16).to_be_bytes());
+    packet.extend([0, 0, 0, 0, 64, protocol, 0, 0]);
+    packet.extend(from);
+    packet.extend(to.octets());
+    packet.extend(segment);
+    // A full queue is no fault of anybody.
+    let _ = socket.send_to(&packet, SocketAddr::new(to.into(), 0));
+}
+
+fn cluster_ip(service: u8) -> IpAddr {
+    [10, 96, 0, 1 + service].into()
+}
+
+fn config() -> Config {
+    let mut config = Config::new("node1");
+    config.families = vec![Family::Ipv4];
+    config
+}
+
+/// A service with a cluster IP and so many endpoints, some of which run on this node.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Made {
+    /// The name is made of it.
+    name: char,
+    /// Its cluster IP.
+    at: usize,
+    endpoints: u8,
+    local: u8,
+    internal: TrafficPolicy,
+    has_affinity: bool,
+}
+
+impl Made {
+    const fn new(at: usize, endpoints: u8) -> Self {
+        Self {
+            name: if at == 0 { 'a' } else { 'b' },
+            at,
+            endpoints,
+            local: 0,
+            internal: TrafficPolicy::Cluster,
+            has_affinity: false,
+        }
+    }
+
+    fn put(self, services: &mut Services) {
+        let name = format!("service-{}", self.name);
+        let cluster_ip = cluster_ip(self.at as u8);
+        let mut service = Service::new(ObjectName::new("default", &name[..]), [cluster_ip]);
+        service.internal_traffic_policy = self.internal;
+        service.session_affinity = self.has_affinity.then_some(Duration::from_secs(60));
+        for (name, protocol) in PROTOCOLS {
+            service = service.with_port(Port::new(name, protocol, 80));
+        }
+        services.set_service(service);
+        let endpoint = |i| Endpoint {
+            node: (i < self.local).then(|| "node1".into()),
+            ..Endpoint::new([10, 244, 0, 3 + i].into())
+        };
+        let ports = PROTOCOLS.map(|(name, protocol)| to(name, protocol, ENDPOINT_PORTS[self.at]));
+        services.set_slice(slice(
+            &name,
+            (0..self.endpoints).map(endpoint).collect(),
+            &ports,
+        ));
+    }
+
+    fn remove(self, services: &mut Services) {
+        let name = format!("service-{}", self.name);
+        services.remove_service(&ObjectName::new("default", &name[..]));
+        services.remove_slice(&ObjectName::new("default", format!("{name}-1")));
+    }
+}
+
+/// What changes to and fro. In both states all services that are flooded have endpoints, but where one replaces the other.
+const CHANGES: [(&str, [&[Made]; 2]); 6] = {
+    const A: Made = Made::new(0, 2);
+    const B: Made = Made::new(1, 2);
+    const LOCAL: Made = Made {
+        local: 1,
+        ..Made::new(0, 3)
+    };
+    [
+        ("one service replaces another", [&[A], &[B]]),
+        (
+            "3 endpoints and 2",
+            [&[Made::new(0, 3), B], &[A, Made::new(1, 3)]],
+        ),
+        (
+            "5 endpoints and 1",
+            [&[Made::new(0, 5), B], &[Made::new(0, 1), B]],
+        ),
+        (
+            "one of another name has the cluster IP",
+            [
+                &[Made::new(0, 3), B],
+                &[
+                    Made {
+                        name: 'c',
+                        ..Made::new(0, 1)
+                    },
+                    B,
+                ],
+            ],
+        ),
+        (
+            "traffic stays on the node, or not",
+            [
+                &[LOCAL, B],
+                &[
+                    Made {
+                        internal: TrafficPolicy::Local,
+                        ..LOCAL
+                    },
+                    B,
+                ],
+            ],
+        ),
+        (
+            "3 endpoints and 2, with affinity",
+            [
+                &[
+                    Made {
+                        has_affinity: true,
+                        ..Made::new(0, 3)
+                    },
+                    B,
+                ],
+                &[
+                    Made {
+                        has_affinity: true,
+                        ..A
+                    },
+                    B,
+                ],
+            ],
+        ),
+    ]
+};
+
+/// So many changes each way of each kind, while flows come.
+pub(crate) fn flooded(layout: Layout, commits: usize) {
+    let field = Field::new();
+    for (what, states) in CHANGES {
+        let mut services = Services::new();
+        states[0].iter().for_each(|made| made.put(&mut services));
+        let mut proxy = proxy::open(&field.node, layout, config());
+        sync(&field.node, &mut proxy, &mut services);
+        let before = ["right", "wrong", "untranslated"].map(|counter| field.counted(counter));
+        let sent = field.flood(|| {
+            for round in 0..2 * commits {
+                let [from, to] = [states[round % 2], states[(round + 1) % 2]];
+                for made in from {
+                    let stays = |other: &Made| other.name == made.name;
+                    if !to.iter().any(stays) {
+                        made.remove(&mut services);
+                    }
+                }
+                to.iter().for_each(|made| made.put(&mut services));
+                sync(&field.node, &mut proxy, &mut services);
+            }
+        });
+        let after = ["right", "wrong", "untranslated"].map(|counter| field.counted(counter));
+        let [right, wrong, untranslated] = [0, 1, 2].map(|i| after[i] - before[i]);
+        println!(
+            "{layout:?}, {what}: {sent} flows, {right} arrived, {wrong} wrong, {untranslated} untranslated"
+        );
+        assert!(right > 100, "{what}: {right} of {sent}");
+        assert_eq!(wrong, 0, "{layout:?}, {what}");
+        // A service that is not there has no endpoints.
+        if states[0].len() == 2 {
+            assert_eq!(untranslated, 0, "{layout:?}, {what}");
+        }
+        field.node.run(|| proxy.remove()).unwrap().unwrap();
+    }
+}
+
+/// What a sync did, transaction by transaction: which sets got elements, which lost some, which chains lost rules.
+fn transactions(
+    node: &Sandbox,
+    proxy: &mut ServiceProxy,
+    services: &mut Services,
+) -> Vec<Vec<String>> {
+    let mut monitor = node.run(Monitor::open).unwrap().unwrap();
+    sync(node, proxy, services);
+    let mut all = Vec::new();
+    while let Some(item) = monitor.receive_within(Duration::from_millis(200)).unwrap() {
+        let Item::Change(change) = item else {
+            panic!("{item:?}")
+        };
+        let mut words: Vec<String> = Vec::new();
+        for event in change.events() {
+            let sign = if event.is_deletion() { '-' } else { '+' };
+            let of = match event.object() {
+                Ok(EventObject::Elements(_)) => event.set().unwrap().to_string(),
+                Ok(EventObject::Rule(_)) => format!("rule of {}", event.chain().unwrap()),
+                Ok(EventObject::Chain(_)) => format!("chain {}", event.chain().unwrap()),
+                _ => continue,
+            };
+            words.push(format!("{sign}{of}"));
+        }
+        words.dedup();
+        all.push(words);
+    }
+    all
+}
+
+/// What a packet in flight can look up goes in a later transaction than what led it there, and a number that a service had
+/// is not given to another one at once, also not by a proxy that was started anew.
+pub(crate) fn in_order() {
+    let node = sandbox();
+    let mut proxy = proxy::open(&node, Layout::Flat, config());
+    let mut services = Services::new();
+    let a = Made::new(0, 3);
+    a.put(&mut services);
+    sync(&node, &mut proxy, &mut services);
+    let mut after = |services: &mut Services| transactions(&node, &mut proxy, services);
+
+    Made::new(0, 2).put(&mut services);
+    let [made, counted, gone] = &after(&mut services)[..] else {
+        panic!("2 endpoints are new")
+    };
+    assert!(made.contains(&"+chain pick-2".to_owned()), "{made:?}");
+    assert_eq!(
+        counted[..2],
+        ["-groups", "+groups"].map(str::to_owned),
+        "{counted:?}"
+    );
+    assert_eq!(gone, &["-endpoints"]);
+    a.put(&mut services);
+    let grown = after(&mut services);
+    assert_eq!(
+        grown,
+        [["-groups", "+groups", "+endpoints"]
+            .map(str::to_owned)
+            .to_vec()]
+    );
+
+    a.remove(&mut services);
+    Made::new(1, 2).put(&mut services);
+    let [replaced, gone] = &after(&mut services)[..] else {
+        panic!("it is two transactions")
+    };
+    assert!(
+        replaced.contains(&"-service-ips".to_owned()),
+        "{replaced:?}"
+    );
+    assert!(
+        replaced.contains(&"+service-ips".to_owned()),
+        "{replaced:?}"
+    );
+    assert!(!replaced.contains(&"-endpoints".to_owned()), "{replaced:?}");
+    assert!(gone.contains(&"-endpoints".to_owned()), "{gone:?}");
+    let groups = || -> Vec<String> {
+        let text = Tools::new(&node).run("nft list map ip kube-services service-ips");
+        let groups = text
+            .split(" : ")
+            .skip(1)
+            .filter(|text| text.starts_with("0x"));
+        groups
+            .map(|text| text.split([',', ' ', '\n']).next().unwrap().to_owned())
+            .collect()
+    };
+    let of_b = groups();
+    // Somebody who starts finds b, of which nothing is desired, and a.
+    drop(proxy);
+    let mut proxy = proxy::open(&node, Layout::Flat, config());
+    Made::new(1, 2).remove(&mut services);
+    a.put(&mut services);
+    sync(&node, &mut proxy, &mut services);
+    let of_a = groups();
+    assert_eq!((of_a.len(), of_b.len()), (2, 2));
+    assert!(
+        of_a.iter().all(|group| !of_b.contains(group)),
+        "{of_a:?} {of_b:?}"
+    );
+}
+
+/// The same of kube-proxy's layout: rules that are replaced, and chains, go later than what leads to them.
+pub(crate) fn in_order_in_chains() {
+    let node = sandbox();
+    let mut proxy = proxy::open(&node, Layout::Nftables, config());
+    let mut services = Services::new();
+    let mut after = |services: &mut Services| transactions(&node, &mut proxy, services);
+    Made::new(0, 3).put(&mut services);
+    after(&mut services);
+    for endpoints in [2, 3] {
+        Made::new(0, endpoints).put(&mut services);
+        let [made, gone] = &after(&mut services)[..] else {
+            panic!("it is two transactions")
+        };
+        let is_rule =
+            |sign| move |word: &&String| word.starts_with(sign) && word.contains("rule of");
+        assert_eq!(made.iter().filter(is_rule('-')).count(), 0, "{made:?}");
+        assert_eq!(made.iter().filter(is_rule('+')).count(), 2, "{made:?}");
+        assert_eq!(gone.iter().filter(is_rule('-')).count(), 2, "{gone:?}");
+    }
+    Made::new(0, 0).put(&mut services);
+    let [refused, gone] = &after(&mut services)[..] else {
+        panic!("it is two transactions")
+    };
+    assert_eq!(
+        refused[..],
+        ["-service-ips", "+no-endpoint-services"].map(str::to_owned)
+    );
+    assert!(gone.iter().all(|word| word.starts_with('-')), "{gone:?}");
+    Made::new(0, 2).put(&mut services);
+    let [served, gone] = &after(&mut services)[..] else {
+        panic!("it is two transactions")
+    };
+    assert!(served.contains(&"+service-ips".to_owned()), "{served:?}");
+    assert_eq!(gone[..], ["-no-endpoint-services".to_owned()]);
+}

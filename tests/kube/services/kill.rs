@@ -1,0 +1,193 @@
+//! A proxy that is killed at any moment of a sync: connections go on, and the next one mends what is there.
+//!
+//! `SERVICE_KILLS=200` is the full length.
+
+use std::collections::BTreeMap;
+
+use chainwright::iptables::{Backend, Family};
+use chainwright::kube::service::{Layout, ServiceProxy, Services};
+use chainwright::netns::Sandbox;
+use chainwright::nft::{Connection, Scope};
+
+use crate::common::random::Random;
+use crate::common::running::{Victim, say};
+use crate::common::tools::Tools;
+use crate::common::{connect, orphaned, report};
+use crate::services::listed::assert_same;
+use crate::services::net::Net;
+use crate::services::proxy::sync;
+use crate::services::tables::listed;
+use crate::services::undisturbed::{Watch, change_other, config, fresh, open, watched};
+
+const LEGACY: Layout = Layout::Iptables(Backend::Legacy);
+
+/// How many services there are beside the one that is watched.
+const OTHERS: u8 = 40;
+/// How many of them change in one sync.
+const AT_ONCE: u8 = 8;
+
+/// All services of a state, by its number.
+fn services(state: u64) -> Services {
+    let mut services = watched();
+    for host in 0..OTHERS {
+        change(&mut services, host, state);
+    }
+    services
+}
+
+/// Has one of them be as it is in a state; half of them are the same in all.
+fn change(services: &mut Services, host: u8, state: u64) {
+    let state = if host.is_multiple_of(2) { 0 } else { state };
+    let mut random = Random(state << 8 | u64::from(host));
+    change_other(services, 10 + host, &mut random);
+}
+
+/// How a proxy that is killed goes about it.
+const WAYS: [&str; 2] = ["restart", "change"];
+
+/// The victim: brings the kernel from one state to another.
+pub(crate) fn victim(task: &str) {
+    let words: Vec<_> = task.split(' ').collect();
+    let [way, layout, from, to] = words[..] else {
+        panic!("{task}");
+    };
+    let layout = Layout::ALL[layout.parse::<usize>().unwrap()];
+    let (from, to) = (from.parse().unwrap(), to.parse().unwrap());
+    let sync = |proxy: &mut ServiceProxy, services: &mut Services| {
+        let synced = proxy.sync(services);
+        synced.unwrap_or_else(|error| panic!("{}", report(&error)));
+    };
+    match way {
+        // It starts, and finds another state than it is to be.
+        "restart" => {
+            let mut services = services(to);
+            say(b"b");
+            let mut proxy = ServiceProxy::open(layout, config()).unwrap();
+            sync(&mut proxy, &mut services);
+        }
+        // It runs, and services change, some at a time.
+        "change" => {
+            let mut services = services(from);
+            let mut proxy = ServiceProxy::open(layout, config()).unwrap();
+            sync(&mut proxy, &mut services);
+            say(b"b");
+            for first in (0..OTHERS).step_by(AT_ONCE.into()) {
+                for host in first..first + AT_ONCE {
+                    change(&mut services, host, to);
+                }
+                sync(&mut proxy, &mut services);
+            }
+        }
+        _ => panic!("{task}"),
+    }
+}
+
+/// What shows that a chain was not made anew: in nf_tables the numbers that the kernel gave to tables, sets and chains, in
+/// the legacy tables how many packets rules have counted for the service that is watched.
+fn marks(layout: Layout, nft: &mut Connection, node: &Sandbox) -> BTreeMap<String, u64> {
+    if layout == LEGACY {
+        let text = Tools::new(node).run("iptables-legacy-save -c -t nat");
+        let counted = text
+            .lines()
+            .filter(|line| line.contains("\"default/watched"));
+        let counted = counted.filter_map(|line| {
+            let (packets, rest) = line.strip_prefix('[')?.split_once(':')?;
+            let (_, rule) = rest.split_once("] ")?;
+            Some((rule.to_owned(), packets.parse().unwrap()))
+        });
+        return counted.collect();
+    }
+    let snapshot = nft.snapshot(Scope::all()).unwrap();
+    let mut marks = BTreeMap::new();
+    for table in snapshot.tables() {
+        let name = table.table().name().to_string();
+        marks.insert(name.clone(), table.table().handle());
+        for chain in table.chains() {
+            let chain = chain.chain();
+            let of = format!("chain {name} {}", chain.name());
+            marks.insert(of, chain.handle());
+        }
+        for set in table.sets() {
+            // Anonymous ones are of rules; a set of clients is made anew if it forgets them after another time.
+            let set = set.set();
+            if !set.name().starts_with(b"__") && !set.name().starts_with(b"affinity-") {
+                let of = format!("set {name} {}", set.name());
+                marks.insert(of, set.handle());
+            }
+        }
+    }
+    marks
+}
+
+/// So many kills within syncs.
+pub(crate) fn killed(layout: Layout, kills: usize) {
+    let net = Net::new(Family::Ipv4);
+    let mut nft = connect(&net.node);
+    let number = Layout::ALL.iter().position(|one| *one == layout).unwrap();
+    let mut random = Random::new();
+    let mut now = 1;
+    sync(&net.node, &mut open(&net, layout), &mut services(now));
+    let watch = Watch::new(&net);
+    let mut longest = [std::time::Duration::ZERO; 2];
+    let (mut inside, mut after, mut mended) = (0, 0, 0);
+    let checked = watch.during(|goes_on| {
+        let mut within = longest;
+        while inside < kills && goes_on() {
+            orphaned(&mut nft);
+            let to = now + 1;
+            let way = random.below(2);
+            let task = format!("{} {number} {now} {to}", WAYS[way]);
+            let victim = Victim::start(&net.node, "services::victim", &task);
+            if longest[way].is_zero() {
+                // The first one is left alone, to see how long it takes.
+                let begun = victim.begun;
+                assert!(victim.end(), "it was not killed");
+                longest[way] = begun.elapsed();
+                within[way] = longest[way];
+            } else if victim.kill(random.within(within[way])) {
+                after += 1;
+                within[way] = within[way].mul_f64(0.9);
+                assert!(after < 100 + kills * 10, "too few kills fall inside");
+            } else {
+                inside += 1;
+                within[way] = longest[way].min(within[way].mul_f64(1.05));
+            }
+            orphaned(&mut nft);
+            let before = marks(layout, &mut nft, &net.node);
+            let mut proxy = open(&net, layout);
+            let transactions = sync(&net.node, &mut proxy, &mut services(to)).transactions;
+            // Of its own the table of this layout is by a transaction apart.
+            let mends = transactions - usize::from(layout == Layout::Nftables);
+            let most = match layout {
+                LEGACY => 2,
+                // What is made first, what leads to endpoints, and what goes last.
+                Layout::Flat => 3,
+                _ => 1,
+            };
+            assert!(mends <= most, "{task}: {mends} transactions");
+            mended += usize::from(mends > 0);
+            // What is there before and after is the same, not something like it.
+            let after = marks(layout, &mut nft, &net.node);
+            let mut same = 0;
+            for (what, mark) in &before {
+                let Some(now) = after.get(what) else { continue };
+                match layout {
+                    LEGACY => assert!(now >= mark, "{task}: {what}"),
+                    _ => assert_eq!(now, mark, "{task}: {what} is another"),
+                }
+                same += usize::from(*now > 0);
+            }
+            assert!(same > 3, "{task}: {before:?} {after:?}");
+            // And all is as if nothing had ever happened.
+            let expected = fresh(layout, &mut services(to));
+            assert_same(&task, &listed(layout, &net.node), &expected);
+            now = to;
+        }
+    });
+    println!(
+        "{layout:?}: {longest:?}; {inside} kills inside, {after} after it; {mended} starts mended something; \
+         {checked} checks beside them"
+    );
+    assert!(mended > kills / 4, "{mended}");
+    assert!(checked > kills, "{checked}");
+}

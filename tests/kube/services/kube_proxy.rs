@@ -1,0 +1,247 @@
+//! The layouts that are kube-proxy's, as the real tools print them, beside what kube-proxy 1.36.2 wrote for the same
+//! manifests: from the API's objects to the tools' text.
+
+use chainwright::iptables::{Backend, Family};
+use chainwright::kube::service::{
+    Config, Endpoint, EndpointSlice, Layout, LocalDetector, NodePortAddresses, Protocol, Service,
+    Services,
+};
+use chainwright::nft::{PlanOptions, Scope};
+use k8s_openapi::api::{core::v1 as core, discovery::v1 as discovery};
+use serde_json::{Value, json};
+
+use crate::common::accounting::prepared;
+use crate::common::tools::Tools;
+use crate::common::{connect, report, sandbox};
+use crate::services::listed::{assert_same, of_nft};
+use crate::services::proxy::{self, slice, sync, to};
+use crate::services::tables::of_iptables;
+
+/// See `tests/data/README.md`.
+const MANIFESTS: &str = include_str!("../../data/services.yaml");
+const NFTABLES: &str = include_str!("../../data/kube-proxy-1.36-nftables.nft");
+const IPTABLES: &str = include_str!("../../data/kube-proxy-1.36-iptables.save");
+
+/// The service that every cluster has: it stood beside those of the file.
+const KUBERNETES: &str = "
+apiVersion: v1
+kind: Service
+metadata: {name: kubernetes, namespace: default}
+spec: {clusterIP: 10.96.0.1, ports: [{name: https, port: 443, targetPort: 6443}]}
+---
+apiVersion: discovery.k8s.io/v1
+kind: EndpointSlice
+metadata: {name: kubernetes, namespace: default, labels: {kubernetes.io/service-name: kubernetes}}
+addressType: IPv4
+endpoints: [{addresses: [10.200.0.10], conditions: {ready: true}}]
+ports: [{name: https, port: 6443}]
+";
+
+/// What is no part of a manifest: a load balancer's address, which the cluster's cloud wrote into the status.
+const LOAD_BALANCER: (&str, &str) = ("lb-local", "203.0.113.200");
+
+/// Those of the manifests, converted.
+fn services() -> Services {
+    let mut services = Services::new();
+    let (mut all, mut slices) = (0, 0);
+    let documents = [MANIFESTS, KUBERNETES];
+    for document in documents.iter().flat_map(|text| text.split("\n---\n")) {
+        let mut object: Value = serde_saphyr::from_str(document).unwrap();
+        match object["kind"].as_str().unwrap() {
+            "Service" => {
+                if object["metadata"]["name"] == LOAD_BALANCER.0 {
+                    let ingress = json!([{ "ip": LOAD_BALANCER.1 }]);
+                    object["status"] = json!({ "loadBalancer": { "ingress": ingress } });
+                }
+                let object: core::Service = serde_json::from_value(object).unwrap();
+                services.set_service(Service::from_api(&object).unwrap().unwrap());
+                all += 1;
+            }
+            "EndpointSlice" => {
+                let object: discovery::EndpointSlice = serde_json::from_value(object).unwrap();
+                services.set_slice(EndpointSlice::from_api(&object).unwrap().unwrap());
+                slices += 1;
+            }
+            // kube-proxy has not looked at them since 1.22.
+            "Endpoints" => {}
+            other => panic!("{other}"),
+        }
+    }
+    assert_eq!((all, slices, services.len()), (306, 305, 306));
+    services
+}
+
+/// The node of those rulesets.
+fn config() -> Config {
+    let mut config = Config::new("node1");
+    config.node_addresses = vec![[10, 200, 0, 10].into()];
+    config.local_detector = LocalDetector::Networks(vec!["10.244.0.0/16".parse().unwrap()]);
+    config
+}
+
+/// What a tool prints of them in a layout, after a sync and after a restart that changes nothing.
+#[track_caller]
+fn printed(layout: Layout, config: &Config, command: &str) -> String {
+    let sandbox = prepared();
+    for transactions in [None, Some(0)] {
+        let mut services = services();
+        let mut proxy = proxy::open(&sandbox, layout, config.clone());
+        let synced = sync(&sandbox, &mut proxy, &mut services);
+        assert_eq!(synced.services, 306);
+        let expected = transactions.unwrap_or(synced.transactions);
+        assert_eq!(synced.transactions, expected, "{layout:?}");
+    }
+    Tools::new(&sandbox).run(command)
+}
+
+/// The node, its addresses for node ports and the networks of services, whose table others may change, as kube-proxy's.
+fn config_of_nftables() -> Config {
+    let mut config = config();
+    config.node_port_addresses = NodePortAddresses::These(config.node_addresses.clone());
+    config.service_networks = vec!["10.96.0.0/12".parse().unwrap()];
+    // kube-proxy cannot own its table.
+    config.own = false;
+    config
+}
+
+/// Line for line, in both families. Of what differs on purpose (the documentation of the layout has the list) these
+/// services have nothing but the table's owner.
+pub(crate) fn nftables() {
+    let mut config = config_of_nftables();
+    config.families = vec![Family::Ipv4];
+    let mut ours = of_nft(&printed(Layout::Nftables, &config, "nft list ruleset"));
+    // Where the node has no address of a family, kube-proxy serves node ports at all of them; here that must be said.
+    config.families = vec![Family::Ipv6];
+    config.node_port_addresses = NodePortAddresses::All;
+    ours.extend(of_nft(&printed(
+        Layout::Nftables,
+        &config,
+        "nft list ruleset",
+    )));
+    let kube_proxys = of_nft(NFTABLES);
+    assert!(kube_proxys.len() > 1_600, "{}", kube_proxys.len());
+    assert_same(&"nftables", &ours, &kube_proxys);
+}
+
+/// A table that kube-proxy left is taken over as it is.
+pub(crate) fn adopted() {
+    let (node, fresh) = (sandbox(), sandbox());
+    Tools::new(&node).load_nft(NFTABLES);
+    let mut services = services();
+    let ports = |name| services.service(name).unwrap().ports.len();
+    assert_eq!(services.names().map(ports).sum::<usize>(), 308);
+    let open = |node| proxy::open(node, Layout::Nftables, config_of_nftables());
+    let mut elsewhere = open(&fresh);
+    sync(&fresh, &mut elsewhere, &mut services);
+    let desired = connect(&fresh).snapshot(Scope::all()).unwrap();
+    let plan = connect(&node).plan(&desired, PlanOptions::default());
+    let plan = plan.unwrap_or_else(|error| panic!("{}", report(&error)));
+    assert_eq!(plan.replaced, []);
+    // Of several source ranges `nft` makes a set of other elements that means the same.
+    let plan = plan.to_string();
+    let is_range = |line: &str| line.contains("firewall-5A6HMGKF") || line.contains("__set%d");
+    // And the node has no address of IPv6, so that it serves no node ports there.
+    let is_node_port = |line: &str| {
+        let chains = ["nodeport-ips", "nodeport-endpoints-check", "services"];
+        chains
+            .iter()
+            .any(|of| line.contains(&format!("ip6 kube-proxy {of}")))
+    };
+    let mut lines = plan.lines();
+    assert!(
+        lines.all(|line| is_range(line) || is_node_port(line)),
+        "{plan}"
+    );
+    let mut proxy = open(&node);
+    assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 2);
+    proxy.distrust();
+    assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
+    // And what comes then is a change as any other.
+    let endpoint = Endpoint::new([10, 244, 9, 9].into());
+    services.set_slice(slice(
+        "empty",
+        vec![endpoint],
+        &[to("http", Protocol::Tcp, 80)],
+    ));
+    let synced = sync(&node, &mut proxy, &mut services);
+    assert_eq!((synced.whole, synced.transactions), (false, 2));
+    proxy.distrust();
+    assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
+}
+
+/// Tables that kube-proxy left are removed by a proxy of another layout.
+pub(crate) fn removed() {
+    let node = sandbox();
+    Tools::new(&node).load_nft(NFTABLES);
+    let tables = || {
+        connect(&node)
+            .snapshot(Scope::all())
+            .unwrap()
+            .tables()
+            .count()
+    };
+    assert_eq!(tables(), 2);
+    let mut proxy = proxy::open(&node, Layout::Flat, config());
+    for removed in [2, 0] {
+        let others = node.run(|| proxy.remove_others()).unwrap();
+        let others = others.unwrap_or_else(|error| panic!("{}", report(&error)));
+        assert_eq!((others, tables()), (removed, 0));
+    }
+}
+
+/// Chains that have rules of many services, which kube-proxy writes in another order at each start.
+const SHARED: [&str; 4] = [
+    "KUBE-SERVICES",
+    "KUBE-NODEPORTS",
+    "KUBE-EXTERNAL-SERVICES",
+    "KUBE-PROXY-FIREWALL",
+];
+
+/// Rule for rule, chain for chain. What differs on purpose (the documentation of the layout has the list):
+/// - In chains that services share the rules of a port stand together in their order, and the ports in that of their
+///   names; kube-proxy's order of ports is chance.
+/// - Source ranges (`KUBE-FW-…`) stand in the order of their addresses.
+pub(crate) fn iptables(backend: Backend) {
+    let mut config = config();
+    config.families = vec![Family::Ipv4];
+    config.localhost_node_ports = true;
+    config.nfacct = true;
+    let command = match backend {
+        Backend::Nft => "iptables-nft-save",
+        Backend::Legacy => "iptables-legacy-save",
+    };
+    let text = printed(Layout::Iptables(backend), &config, command);
+    let (ours, kube_proxys) = (of_iptables(&text), of_iptables(IPTABLES));
+    assert!(kube_proxys.len() > 1_200, "{}", kube_proxys.len());
+    let names = |chains: &std::collections::BTreeMap<(String, String), Vec<String>>| {
+        chains.keys().cloned().collect()
+    };
+    assert_same(&backend, &names(&ours), &names(&kube_proxys));
+    let mut rules = 0;
+    for (of, mut theirs) in kube_proxys {
+        let ours = &ours[&of];
+        rules += ours.len() - 1;
+        let (_, chain) = &of;
+        if SHARED.contains(&&chain[..]) {
+            // Whose it is says the comment; the last is that of node ports.
+            let last = theirs
+                .iter()
+                .position(|rule| rule.contains("must be the last"));
+            assert!(last.is_none_or(|last| last + 1 == theirs.len()));
+            let until = last.unwrap_or(theirs.len());
+            let whose = |rule: &String| {
+                let said = rule.split('"').nth(1).unwrap();
+                let name = said.split(' ').next().unwrap();
+                let parts = name.split(['/', ':']).map(str::to_owned);
+                parts.collect::<Vec<_>>()
+            };
+            theirs[1..until].sort_by_key(whose);
+        }
+        if chain.starts_with("KUBE-FW-") {
+            let ranges = theirs.iter().filter(|rule| rule.starts_with("-s ")).count();
+            theirs[1..=ranges].sort();
+        }
+        assert_eq!(ours, &theirs, "{of:?}");
+    }
+    assert_eq!(rules, IPTABLES.matches("\n-A ").count());
+}

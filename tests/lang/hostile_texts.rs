@@ -1,0 +1,314 @@
+//! Texts to be restored from those who mean no good, or have no end: what they cost grows with their size
+//! and no faster, and what is too much is refused.
+
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use crate::common::cost::{
+    Cost, assert_grows_with_its_size, assert_time_grows_with_its_size, cost, least,
+};
+use crate::common::sandbox;
+use chainwright::Retry;
+use chainwright::iptables::text::{LONGEST_LINE, RestoreOptions};
+use chainwright::iptables::{Backend, Family, Iptables};
+use chainwright::legacy::LockPolicy;
+
+/// What it costs to restore a text without changing anything, and what becomes of it.
+fn restoring(backend: Backend, text: &[u8]) -> (Cost, Result<(), String>) {
+    let sandbox = sandbox();
+    let run = || {
+        let mut iptables = Iptables::open(backend)
+            .unwrap()
+            .with_lock(LockPolicy::None, Retry::ONCE);
+        let options = RestoreOptions {
+            test: true,
+            ..RestoreOptions::default()
+        };
+        let mut result = Ok(());
+        let cost = cost(|| {
+            let restored = iptables.restore(Family::Ipv4, text, &options);
+            result = restored.map(drop).map_err(|error| error.to_string());
+        });
+        (cost, result)
+    };
+    sandbox.run(run).unwrap()
+}
+
+/// Checks that four times the text costs at most seven times as much, and what is said of it.
+#[track_caller]
+fn grows_with_its_size(
+    backend: Backend,
+    size: usize,
+    text: impl Fn(usize) -> String,
+    said: Option<&str>,
+) {
+    let least_of = |text: &str| {
+        let all = [(); 3].map(|()| restoring(backend, text.as_bytes()));
+        let cost = least(&all.each_ref().map(|(cost, _)| *cost));
+        let [(_, result), ..] = all;
+        (cost, result)
+    };
+    let (small, large) = (text(size), text(4 * size));
+    let (once, _) = least_of(&small);
+    let (four_times, result) = least_of(&large);
+    let shown: String = large.chars().take(60).collect();
+    assert_grows_with_its_size(&format!("{backend:?} {shown}"), once, four_times);
+    let more_memory = four_times.memory;
+    // A line of a text becomes a rule: no more than so many bytes for each of the text's.
+    let most = 400 * large.len() as u64 + (8 << 20);
+    assert!(
+        more_memory < most,
+        "{backend:?} {shown}: {more_memory} of {most}"
+    );
+    match said {
+        None => assert_eq!(result, Ok(()), "{backend:?} {shown}"),
+        Some(said) => {
+            let error = result.expect_err(&shown);
+            assert!(error.contains(said), "{backend:?} {shown}: {error}");
+        }
+    }
+}
+
+fn filter(lines: &str) -> String {
+    format!("*filter\n{lines}COMMIT\n")
+}
+
+#[test]
+fn long_lines() {
+    let backend = Backend::Legacy;
+    // Matches by the thousand, with their options behind them, or all behind the last.
+    let matches = |n: usize| filter(&format!("-A INPUT{}\n", " -m mark --mark 1".repeat(n)));
+    grows_with_its_size(backend, 5_000, matches, Some("a rule of "));
+    let names = |n: usize| filter(&format!("-A INPUT{}\n", " -m mark".repeat(n)));
+    grows_with_its_size(backend, 20_000, names, Some("--mark is required"));
+    // Options of two extensions in turn, so that they are not in order.
+    let turns = |n: usize| {
+        let options = " --next --connlimit-saddr".repeat(n);
+        filter(&format!("-A INPUT -m policy -m connlimit{options}\n"))
+    };
+    grows_with_its_size(backend, 8_000, turns, Some("--dir is required"));
+    let repeated = |n: usize| {
+        let next = " --next".repeat(n);
+        filter(&format!(
+            "-A INPUT -m policy --dir in --pol ipsec --strict --reqid 1{next}\n"
+        ))
+    };
+    grows_with_its_size(backend, 30_000, repeated, Some("policy"));
+    // Words that are nothing, quotes that open and close, blanks, an option that nobody has.
+    let words = |n: usize| filter(&format!("-A INPUT{}\n", " x".repeat(n)));
+    grows_with_its_size(backend, 100_000, words, Some("is not an option"));
+    let quotes = |n: usize| filter(&format!("-A INPUT {}\n", "a\"b\\\"\"".repeat(n)));
+    grows_with_its_size(backend, 30_000, quotes, Some("is not an option"));
+    let open = |n: usize| filter(&format!("-A INPUT {}\"\n", "\"a\\\\\" ".repeat(n)));
+    grows_with_its_size(backend, 30_000, open, Some("quotes"));
+    let option = |n: usize| filter(&format!("-A INPUT --{}\n", "n".repeat(n)));
+    grows_with_its_size(backend, 200_000, option, Some("unknown option"));
+    // Long values.
+    let mut wrong = Vec::new();
+    for (value, piece, said) in [
+        ("-m u32 --u32 0=1", "&&0=1", "u32"),
+        ("-m u32 --u32 0", "&1", "u32"),
+        ("-m string --algo bm --hex-string |41", "41", "string"),
+        ("-m string --algo bm --string x", "x", "string"),
+        ("-p tcp -m multiport --dports 1", ",1", "multiport"),
+        ("-m bpf --bytecode \"9", ",6 0 0 0", "bpf"),
+        ("-p sctp -m sctp --chunk-types any DATA", ",DATA", ""),
+        ("-p tcp -m tcp --tcp-flags SYN", ",SYN", ""),
+        ("-m conntrack --ctstate NEW", ",NEW", ""),
+        ("-m set --match-set x src", ",src", "set"),
+        ("-m time --monthdays 1", ",1", ""),
+        ("-m comment --comment c", "c", ""),
+        ("-j CT --ctevents new", ",new", ""),
+        ("-j TCPOPTSTRIP --strip-options 2", ",3", ""),
+        ("-i x", "x", "interface"),
+        ("-s 10.0.0.1/8", "8", ""),
+        ("-p t", "t", "protocol"),
+        ("-j C", "C", "a chain's name"),
+    ] {
+        let text = |n: usize| {
+            let (piece, close) = (piece.repeat(n), &value[..value.matches('"').count()]);
+            filter(&format!(
+                "-A INPUT {value}{piece}{}\n",
+                close.replace('-', "\"")
+            ))
+        };
+        let large = text(80_000);
+        let (small, _) = restoring(backend, text(20_000).as_bytes());
+        let (large, result) = restoring(backend, large.as_bytes());
+        assert_time_grows_with_its_size(value, small, large);
+        if let Err(error) = &result
+            && !error.contains(said)
+        {
+            wrong.push(format!("{value}: {}", &error[..error.len().min(300)]));
+        }
+    }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn a_line_that_is_too_long_is_refused() {
+    let text = filter(&format!(
+        "-A INPUT -m comment --comment {}\n",
+        "x".repeat(LONGEST_LINE)
+    ));
+    for backend in [Backend::Nft, Backend::Legacy] {
+        let (Cost { memory, .. }, result) = restoring(backend, text.as_bytes());
+        let error = result.unwrap_err();
+        assert!(error.contains("at most 1048576 are read"), "{error}");
+        assert!(memory < 1 << 20, "{memory}");
+    }
+}
+
+/// Lines as `iptables-save` writes them, and then 100 MB of something else.
+#[test]
+fn garbage_behind_a_valid_head() {
+    const WHOLE: usize = 100 << 20;
+    let head = "*filter\n:INPUT ACCEPT [0:0]\n-A INPUT -p tcp -j ACCEPT\n";
+    for (piece, length, said) in [
+        (
+            &b"\0"[..],
+            WHOLE,
+            "the line has 104857600 bytes; at most 1048576 are read",
+        ),
+        (b"\0\n", 1 << 20, "line 4, column 1"),
+        (b"\xff\n", 1 << 20, "line 4, column 1"),
+        (b"-A INPUT -p \xc3\x28\n", WHOLE, "line 4, column 13"),
+        (b"*filter\n", 1 << 20, "line 4"),
+        // No garbage, but no end either.
+        (
+            b"# x\n",
+            1 << 20,
+            "the text ends without a COMMIT for table filter",
+        ),
+    ] {
+        let mut text = head.as_bytes().to_vec();
+        text.extend(piece.repeat(length / piece.len()));
+        for backend in [Backend::Nft, Backend::Legacy] {
+            let (Cost { memory, .. }, result) = restoring(backend, &text);
+            let error = result.unwrap_err();
+            assert!(
+                error.contains(said),
+                "{backend:?}: {}",
+                &error[..error.len().min(300)]
+            );
+            assert!(error.len() < 1000, "{backend:?}: {}", error.len());
+            assert!(memory < 1 << 20, "{backend:?} {piece:?}: {memory}");
+        }
+    }
+}
+
+#[test]
+fn lists_of_addresses_do_not_multiply_without_end() {
+    let list = |n: usize| vec!["0"; n].join(",");
+    let line = |n| format!("-A INPUT -s {0} -d {0}\n", list(n));
+    for backend in [Backend::Nft, Backend::Legacy] {
+        let (_, result) = restoring(backend, filter(&line(300)).as_bytes());
+        assert!(result.unwrap_err().contains("at most 65536"));
+        // Each line is one that may be, and all of them are too much.
+        let text = filter(&line(200).repeat(50));
+        let (Cost { memory, .. }, result) = restoring(backend, text.as_bytes());
+        assert!(result.unwrap_err().contains("at most 262144 rules"));
+        assert!(memory < 512 << 20, "{memory}");
+    }
+}
+
+#[test]
+fn many_chains_and_many_lines() {
+    for backend in [Backend::Nft, Backend::Legacy] {
+        // Chains in a ring, each jumps to the next: the kernel has the last word.
+        let ring = |n: usize| {
+            let heads: String = (0..n).map(|at| format!(":c{at} - [0:0]\n")).collect();
+            let jumps = (0..n).map(|at| format!("-A c{at} -j c{}\n", (at + 1) % n));
+            filter(&(heads + &jumps.collect::<String>()))
+        };
+        let (small, large) = (ring(4_000), ring(16_000));
+        let (small, _) = restoring(backend, small.as_bytes());
+        let (large, _) = restoring(backend, large.as_bytes());
+        assert_time_grows_with_its_size(&format!("{backend:?}"), small, large);
+        // The same chain, again and again, of a target's name.
+        let same = |n: usize| filter(&(":LOG - [0:0]\n".repeat(n) + "-A INPUT -j LOG\n"));
+        grows_with_its_size(backend, 10_000, same, None);
+        // Long words in errors, and lines that are nothing.
+        let blank = |n: usize| filter(&"\n# x\n   \n".repeat(n));
+        grows_with_its_size(backend, 100_000, blank, None);
+        let tables = |n: usize| "*filter\nCOMMIT\n".repeat(n);
+        grows_with_its_size(backend, 5_000, tables, None);
+    }
+}
+
+/// Runs the command on a standard input that never ends.
+fn never_ending(arguments: &[&str], piece: &[u8]) -> (Option<i32>, String, Duration) {
+    let sandbox = sandbox();
+    let work = || {
+        let start = Instant::now();
+        let mut child = Command::new(env!("CARGO_BIN_EXE_chainwright"))
+            .args(arguments)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let piece = piece.repeat((64 << 10) / piece.len());
+        while stdin.write_all(&piece).is_ok() {
+            assert!(
+                start.elapsed() < Duration::from_secs(60),
+                "it reads and reads"
+            );
+        }
+        drop(stdin);
+        let output = child.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        (output.status.code(), said, start.elapsed())
+    };
+    sandbox.run(work).unwrap()
+}
+
+#[test]
+fn input_without_an_end() {
+    for (piece, said) in [
+        (&b"\0"[..], "there is a NUL near line 1"),
+        (b"x", "line 1 has more than 1048576 bytes"),
+        (
+            b"-A INPUT -m mark --mark 1 ",
+            "line 1 has more than 1048576 bytes",
+        ),
+    ] {
+        let (code, error, _) = never_ending(&["restore"], piece);
+        assert_eq!(code, Some(2), "{error}");
+        assert!(error.contains(said), "{error}");
+        assert!(error.len() < 1000, "{}", error.len());
+    }
+    // Each verb that reads a text, from standard input and from a device.
+    for (arguments, wrong) in [
+        (&["restore"][..], 2),
+        (&["apply"], 2),
+        (&["apply", "-j"], 2),
+        (&["apply", "--check"], 2),
+        (&["nft", "-f"], 1),
+        (&["nft", "-j", "-f"], 1),
+        (&["nft", "-c", "-f"], 1),
+        (&["graph"], 2),
+        (&["trace", "tcp", "any", "any", "--file"], 2),
+    ] {
+        for (file, name) in [("-", "<stdin>"), ("/dev/zero", "/dev/zero")] {
+            let arguments = [arguments, &[file]].concat();
+            let (code, error, _) = never_ending(&arguments, b"\0");
+            assert_eq!(code, Some(wrong), "{arguments:?}: {error}");
+            let name = match &arguments[..] {
+                _ if error.contains("cannot read -") => "-",
+                ["nft", ..] if file == "-" => "/dev/stdin",
+                _ => name,
+            };
+            assert!(
+                error.contains(&format!("cannot read {name}: there is a NUL")),
+                "{arguments:?}: {error}"
+            );
+        }
+    }
+    // A text of nft's language may have lines of any length; it ends after 1 GiB.
+    let (code, error, _) = never_ending(&["apply"], b"x");
+    assert_eq!(code, Some(2), "{error}");
+    assert!(error.contains("more than 1073741824 bytes"), "{error}");
+}

@@ -1,0 +1,287 @@
+//! What nft reads back of what we write.
+
+use chainwright::nft::ChainFlags;
+use chainwright::text::rule;
+
+use super::*;
+use crate::common::rulesets::PIECE;
+
+/// The instructions of each rule, and the elements of all sets, as nft lists them; sets without a name are numbered as
+/// they are made, and elements of hash tables have no order.
+fn bytecode(tools: &Tools<'_>) -> (Vec<Vec<String>>, Vec<String>) {
+    let listed = tools.run("nft --debug=netlink list ruleset");
+    let (mut rules, mut elements) = (Vec::new(), Vec::new());
+    let mut rule = Vec::new();
+    for line in listed.lines() {
+        if line.starts_with("\telement ") {
+            elements.push(line.to_owned());
+        } else if line.trim_start().starts_with("[ ") {
+            let words = line.split(' ').map(|word| match word {
+                word if word.starts_with("__set") => "__set",
+                word if word.starts_with("__map") => "__map",
+                word => word,
+            });
+            rule.push(words.collect::<Vec<_>>().join(" "));
+        } else if !rule.is_empty() {
+            rules.push(std::mem::take(&mut rule));
+        }
+    }
+    elements.sort_unstable();
+    (rules, elements)
+}
+
+/// What nft 1.0.6 says where it does not read what we write, why, and of how many rulesets as a whole, and of how many
+/// rules by themselves.
+const REFUSED: &[(&str, &str, usize, usize)] = &[
+    (
+        "Missing `device'",
+        "a chain on many devices: it reads one",
+        3,
+        0,
+    ),
+    ("Invalid set flag", "it does not know `dynamic`", 12, 0),
+    (
+        "unqualified type",
+        "types of expressions, which have no length",
+        8,
+        0,
+    ),
+    (
+        "variable sized data types",
+        "the same in concatenations",
+        1,
+        0,
+    ),
+    (
+        "Invalid map type",
+        "it reads no concatenations as data of maps",
+        4,
+        0,
+    ),
+    (
+        "Unknown object passed to add",
+        "it reads no synproxy objects",
+        2,
+        0,
+    ),
+    ("missing options", "it reads no expectations", 1, 0),
+    (
+        "Could not process rule: No such file",
+        "maps that lead to chains, which come after them",
+        5,
+        0,
+    ),
+    (
+        "not allowed in context (STMT)",
+        "it takes no options and sockets as values",
+        2,
+        4,
+    ),
+    (
+        "Invalid socket key value",
+        "it does not know control groups",
+        1,
+        4,
+    ),
+    (
+        "Unknown statement object 'map'",
+        "elements that rules add to maps",
+        0,
+        6,
+    ),
+    (
+        "Object item not found: target",
+        "chains without a name",
+        1,
+        5,
+    ),
+    (
+        "Unknown expression type 'opaque'",
+        "what it has no words for",
+        1,
+        0,
+    ),
+];
+
+/// Which of them is said.
+#[track_caller]
+fn refusal(error: &str, what: &str) -> &'static str {
+    let mut known = REFUSED.iter().map(|(said, ..)| *said);
+    let known = known.find(|said| error.contains(said));
+    known.unwrap_or_else(|| panic!("{what}: {error}"))
+}
+
+/// Whether all refusals were met, as often as they are there.
+#[track_caller]
+fn all_refused(met: &BTreeMap<&str, usize>, expected: fn(&(&str, &str, usize, usize)) -> usize) {
+    let expected = REFUSED.iter().map(|each| (each.0, expected(each)));
+    let expected: BTreeMap<&str, usize> = expected.filter(|(_, count)| *count > 0).collect();
+    assert_eq!(*met, expected);
+}
+
+#[test]
+fn rulesets_are_read_back_as_the_same_or_refused() {
+    let (mut refused, mut same, mut missing) = (BTreeMap::<&str, usize>::new(), 0, 0);
+    for ruleset in Ruleset::all() {
+        let Some(sandbox) = ruleset.load() else {
+            missing += 1;
+            continue;
+        };
+        let tools = Tools::new(&sandbox);
+        let before = bytecode(&tools);
+        let ours = all_of(&sandbox);
+        tools.run("nft flush ruleset");
+        match tools.takes("nft -j -f -", &ours) {
+            Ok(()) => {
+                // nor is the text
+                if ruleset.header("not-readable-back").next().is_none() {
+                    assert!(bytecode(&tools) == before, "{}", ruleset.name);
+                    same += 1;
+                }
+            }
+            Err(error) => *refused.entry(refusal(&error, &ruleset.name)).or_default() += 1,
+        }
+    }
+    println!("{same} the same, {refused:#?}");
+    if missing == 0 {
+        assert!(same > 45, "{same}");
+        all_refused(&refused, |each| each.2);
+    }
+}
+
+/// Loads what it can of these rules.
+fn load_rules(tools: &Tools<'_>, rules: &[Value], refused: &mut Vec<(Value, String)>) {
+    let Err(error) = tools.takes("nft -j -f -", document(rules)) else {
+        return;
+    };
+    match rules {
+        [] => panic!("{error}"),
+        [rule] => refused.push((rule.clone(), error)),
+        rules => {
+            let (first, second) = rules.split_at(rules.len() / 2);
+            load_rules(tools, first, refused);
+            load_rules(tools, second, refused);
+        }
+    }
+}
+
+/// The words of a command before a rule, or before its handle.
+fn place(rule: &Value) -> String {
+    let rule = &rule["rule"];
+    let text = |key: &str| rule[key].as_str().unwrap_or_default();
+    format!("{} {} {}", text("family"), text("table"), text("chain"))
+}
+
+/// Deletes these rules.
+#[track_caller]
+fn delete<'r>(tools: &Tools<'_>, rules: impl Iterator<Item = &'r Value>) {
+    let line = |rule: &Value| {
+        format!(
+            "delete rule {} handle {}\n",
+            place(rule),
+            rule["rule"]["handle"]
+        )
+    };
+    let lines: Vec<String> = rules.map(line).collect();
+    for piece in lines.chunks(PIECE) {
+        tools.run_with("nft -f -", &piece.concat());
+    }
+}
+
+/// A sandbox with all but the rules.
+fn without_rules(load: &impl Fn() -> Sandbox) -> Sandbox {
+    let sandbox = load();
+    let tools = Tools::new(&sandbox);
+    for table in tools.run("nft list tables").lines() {
+        tools.run(&format!("nft flush {table}"));
+    }
+    sandbox
+}
+
+/// The same rules as text.
+fn texts(sandbox: &Sandbox) -> Vec<String> {
+    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
+    let options = sandbox.run(Options::here).expect("it can be entered");
+    let options = options.with_time_zone("UTC").expect("it is known");
+    let mut texts = Vec::new();
+    for table in snapshot.tables() {
+        for chain in table.chains() {
+            let flags = chain.chain().flags().unwrap_or_default();
+            if !flags.contains(ChainFlags::BINDING) {
+                let rules = chain.rules();
+                texts.extend(rules.map(|each| rule(&table, &each, &options).unwrap_or_default()));
+            }
+        }
+    }
+    texts
+}
+
+/// How many of the rules nft reads back from JSON, and how many of those as other instructions than there were, but as
+/// those that it makes of the text; what it refuses is counted.
+#[track_caller]
+fn rules_read_back(
+    what: &str,
+    load: impl Fn() -> Sandbox,
+    counts: &mut BTreeMap<&str, usize>,
+) -> (usize, usize) {
+    let (first, second) = (load(), without_rules(&load));
+    let [before, after] = [Tools::new(&first), Tools::new(&second)];
+    let (rules, texts) = (rules_of(&first), texts(&first));
+    assert_eq!(rules.len(), texts.len());
+    let mut refused = Vec::new();
+    for piece in rules.chunks(PIECE) {
+        load_rules(&after, piece, &mut refused);
+    }
+    for (rule, error) in &refused {
+        *counts.entry(refusal(error, &rule.to_string())).or_default() += 1;
+    }
+    delete(&before, refused.iter().map(|(rule, _)| rule));
+    let taken = rules.iter().zip(&texts);
+    let taken = taken.filter(|(rule, _)| refused.iter().all(|(other, _)| other != *rule));
+    let read = rules_of(&second);
+    let (was, is) = (bytecode(&before).0, bytecode(&after).0);
+    assert_eq!(was.len(), is.len(), "{what}");
+    let each = taken.zip(&read).zip(was.iter().zip(&is));
+    let others: Vec<_> = each.filter(|(_, (was, is))| was != is).collect();
+    // What differs is the same for text.
+    let third = without_rules(&load);
+    let from_text = Tools::new(&third);
+    for (((rule, text), _), _) in &others {
+        from_text.run_with("nft -f -", &format!("add rule {} {text}", place(rule)));
+    }
+    let expected = bytecode(&from_text).0;
+    assert_eq!(expected.len(), others.len(), "{what}");
+    for ((((rule, text), _), (_, is)), expected) in others.iter().zip(&expected) {
+        assert!(
+            *is == expected,
+            "{what}: {text}\n{rule}\n{is:#?}\n{expected:#?}"
+        );
+    }
+    delete(&before, others.iter().map(|(((rule, _), _), _)| *rule));
+    delete(&after, others.iter().map(|((_, read), _)| *read));
+    let (before, after) = (bytecode(&before), bytecode(&after));
+    assert!(before == after, "{what}: {before:#?}\n{after:#?}");
+    (was.len(), others.len())
+}
+
+#[test]
+fn rules_are_read_back_as_the_same_or_refused() {
+    let (mut refused, mut missing) = (BTreeMap::new(), 0);
+    let (mut read, mut others) =
+        rules_read_back("rules", || rules_of_every_expression().0, &mut refused);
+    for ruleset in Ruleset::all() {
+        if ruleset.prepare().is_none() {
+            missing += 1;
+            continue;
+        }
+        let load = || ruleset.load().expect("the kernel has all of it");
+        let more = rules_read_back(&ruleset.name, load, &mut refused);
+        read += more.0;
+        others += more.1;
+    }
+    println!("{read} read, {others} as other instructions, {refused:#?}");
+    assert!(read > 6_000 && others < 50, "{read} {others}");
+    if missing == 0 {
+        all_refused(&refused, |each| each.3);
+    }
+}

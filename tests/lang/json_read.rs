@@ -1,0 +1,602 @@
+//! libnftables' JSON is read: what nft and what we write of a ruleset makes the same ruleset again, to the byte.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::common::rulesets::{
+    Listing as Listed, OF_CLIENTS, Ruleset, data, listing_in, rules_of_every_expression,
+};
+use crate::common::scripts::{carry_out, compare, compare_errors};
+use crate::common::tools::Tools;
+use crate::common::{connect, sandbox};
+use chainwright::netns::Sandbox;
+use chainwright::nft::Scope;
+use chainwright::text::{Listing, Options, Script};
+use serde_json::{Value, json};
+
+/// What we write of a ruleset.
+fn written(sandbox: &Sandbox) -> String {
+    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
+    let options = sandbox.run(Options::here).expect("it can be entered");
+    let options = options.with_time_zone("UTC").expect("it is known");
+    Listing::new(&snapshot, &options).json().to_string()
+}
+
+/// Carries a document out.
+fn apply(sandbox: &Sandbox, json: &str) -> Result<(), String> {
+    let script = Script::parse_json("rules.json", json).map_err(|error| error.to_string())?;
+    carry_out(sandbox, &mut connect(sandbox), script)
+}
+
+/// What came of making rulesets again.
+#[derive(Default)]
+struct MadeAgain {
+    /// Those that are not the same, and how.
+    failures: BTreeMap<String, String>,
+    /// Those that were not tried: this kernel lacks what they are about.
+    untried: BTreeSet<String>,
+    /// How many are the same.
+    made: usize,
+}
+
+/// Makes each ruleset again from what is written of it.
+fn made_again(write: impl Fn(&Sandbox) -> String) -> MadeAgain {
+    let MadeAgain {
+        mut failures,
+        mut untried,
+        mut made,
+    } = MadeAgain::default();
+    for ruleset in Ruleset::all() {
+        let (Some(first), Some(again)) = (ruleset.load(), ruleset.prepare()) else {
+            untried.insert(ruleset.name);
+            continue;
+        };
+        let any_order = ruleset.has_any_order();
+        let result =
+            apply(&again, &write(&first)).and_then(|()| compare(&first, &again, any_order));
+        match result {
+            Ok(()) => made += 1,
+            Err(failure) => _ = failures.insert(ruleset.name.clone(), failure),
+        }
+    }
+    for (name, failure) in &failures {
+        println!("===== {name}: {failure}");
+    }
+    println!("{made} rulesets are the same");
+    MadeAgain {
+        failures,
+        untried,
+        made,
+    }
+}
+
+/// What is said of rulesets that are not made again, why that is so, and which they are.
+type Known = &'static [(&'static str, &'static str, &'static [&'static str])];
+
+/// That what failed is what is known to, and fails as is known.
+#[track_caller]
+fn expect(again: &MadeAgain, known: &[Known]) {
+    let mut unknown = Vec::new();
+    for (name, failure) in &again.failures {
+        let mut known = known.iter().copied().flatten();
+        if !known.any(|(said, _, names)| failure.contains(said) && names.contains(&&**name)) {
+            unknown.push(name);
+        }
+    }
+    assert!(unknown.is_empty(), "{unknown:#?}");
+    let known = known.iter().copied().flatten();
+    let mut known = known.flat_map(|(_, _, names)| names.iter().copied());
+    let is_over =
+        |name: &&str| !again.failures.contains_key(*name) && !again.untried.contains(*name);
+    assert_eq!(known.find(is_over), None, "it is made again now");
+}
+
+/// Of either.
+const OF_BOTH: Known = &[
+    (
+        "need types of a known length",
+        "libnftables' JSON has types where text has expressions, and so no lengths of numbers and names",
+        &[
+            "ct-statements",
+            "expression-byteorder",
+            "hashes",
+            "ipsec",
+            "maps-of-values",
+            "maps-typeof",
+            "number-generators",
+            "operating-systems",
+            "sets-of-bit-fields",
+            "sets-typeof",
+        ],
+    ),
+    (
+        "typeof ",
+        "the same: the set is there, and is listed with its types",
+        &[
+            "meta-time",
+            "routes",
+            "sets-full",
+            "sets-plain-types",
+            "sockets",
+        ],
+    ),
+];
+
+const OF_US: Known = &[
+    (
+        "early-two",
+        "devices of a chain are listed by their names, and sent from the last one on, as nft has both",
+        &["base-chains-inet"],
+    ),
+    ("chain i", "the same", &["dormant-base-chains"]),
+    (
+        "what nft has no words for",
+        "the kernel keeps five of six types, so that the set cannot be said",
+        &["sets-concatenation-six-fields"],
+    ),
+    (
+        "rule inet shield input",
+        "where one of the options is missing both are said, as nft does, and so both are set",
+        &["synproxy"],
+    ),
+    (
+        "read back as a range",
+        "a set of one range, which nobody can type: in braces or not it is a range",
+        &["unreadable-payload"],
+    ),
+];
+
+/// What nft 1.0.6 leaves out or says otherwise than it is.
+const OF_NFT: Known = &[
+    (
+        "device",
+        "devices of chains are left out",
+        &[
+            "base-chains-inet",
+            "duplicate-and-forward",
+            "fib",
+            "logs",
+            "meta-statements",
+            "meters",
+            "object-counters",
+            "payload-link-layer",
+            "payload-raw",
+            "payload-statements",
+            "rejects",
+            "scenario-arp-guard",
+            "scenario-flood-scrubber",
+        ],
+    ),
+    (
+        "comment",
+        "comments of tables and chains are left out",
+        &[
+            "base-chains-ip",
+            "base-chains-netdev",
+            "names-and-userdata",
+            "scenario-home-router",
+            "scenario-service-balancer",
+            "table-families",
+        ],
+    ),
+    (
+        "auto-merge",
+        "it is left out",
+        &[
+            "scenario-ipv6-only-host",
+            "scenario-policy-groups",
+            "sets-interval",
+            "sets-interval-full",
+        ],
+    ),
+    (
+        "flags dynamic",
+        "it is left out, and no rule tells it",
+        &["maps-without-values"],
+    ),
+    (
+        "is no flag of a table",
+        "the table's name is written for its flags",
+        &["dormant-base-chains", "table-dormant"],
+    ),
+    (
+        "\" does not belong here",
+        "elements that rules add to maps, and chains without a name, are text",
+        &[
+            "dynset-statements",
+            "sets-dynamic",
+            "sets-of-every-flag",
+            "verdicts-and-anonymous-chains",
+        ],
+    ),
+    (
+        "not supported on transport endpoint",
+        "of several statements of an element one is written",
+        &["sets-element-quota", "sets-element-statements"],
+    ),
+    ("`level` is missing", "it is left out", &["socket-cgroups"]),
+    (
+        "is not a port",
+        "the kernel's value is one that nft cannot name",
+        &["unreadable-ct"],
+    ),
+    (
+        "is no field of mptcp",
+        "the same of a field",
+        &["unreadable-payload"],
+    ),
+    (
+        "the set's keys are",
+        "five of six fields are known",
+        &["sets-concatenation-six-fields"],
+    ),
+];
+
+#[test]
+fn what_nft_writes_of_rulesets_is_made_again() {
+    let again = made_again(|first| Tools::new(first).run("nft -j list ruleset"));
+    expect(&again, &[OF_BOTH, OF_NFT]);
+    assert!(again.made >= 44, "{}", again.made);
+}
+
+#[test]
+fn what_we_write_of_rulesets_is_made_again() {
+    let again = made_again(written);
+    expect(&again, &[OF_BOTH, OF_US]);
+    assert!(again.made >= 75, "{}", again.made);
+}
+
+/// What rules have in them that are not made again as they are, and why.
+const NOT_AGAIN: &[(&str, &str)] = &[
+    (
+        r#""right":{"set":[{"range":[1,5]}]}"#,
+        "a set of one range, which nobody can type: in braces or not it is a range",
+    ),
+    (
+        r#""right":{"prefix":{"addr":"af22","len":4}}"#,
+        "four bits, of which nft says others and how many of them count",
+    ),
+];
+
+/// Sets without a name are numbered as they are made.
+fn unnumbered(listing: &Listed) -> Listed {
+    let mut bytecode = String::new();
+    for line in listing.bytecode.lines() {
+        let words = line.split(' ').map(|word| {
+            let bare = word.trim_end_matches(|c: char| c.is_ascii_digit());
+            match bare.ends_with("__set") || bare.ends_with("__map") {
+                true => bare,
+                false => word,
+            }
+        });
+        bytecode += &words.collect::<Vec<_>>().join(" ");
+        bytecode.push('\n');
+    }
+    Listed {
+        text: listing.text.clone(),
+        bytecode,
+    }
+}
+
+/// Makes the rules of every expression again: nft must list them as the same text. Why how many of them are not made,
+/// which are left out of what is compared, and how many are the same text and other instructions.
+fn rules_made_again(
+    says_dynamic: bool,
+    write: impl Fn(&Sandbox) -> String,
+) -> (BTreeMap<String, usize>, usize) {
+    let (first, rules) = rules_of_every_expression();
+    assert!(rules > 5_000, "{rules}");
+    let document: Value = serde_json::from_str(&write(&first)).expect("it is JSON");
+    let objects = document["nftables"].as_array().expect("a list");
+    let (mut read, mut refused, mut deleted) = (Vec::new(), BTreeMap::new(), String::new());
+    let mut refuse = |rule: &Value, why: String| {
+        let text = |key: &str| rule[key].as_str().expect("a name");
+        let (family, table, chain) = (text("family"), text("table"), text("chain"));
+        let handle = &rule["handle"];
+        deleted += &format!("delete rule {family} {table} {chain} handle {handle}\n");
+        *refused.entry(why).or_default() += 1;
+    };
+    for object in objects {
+        let rule = &object["rule"];
+        let text = rule.to_string();
+        if let Some((_, why)) = NOT_AGAIN.iter().find(|(has, _)| text.contains(has)) {
+            refuse(rule, (*why).to_owned());
+            continue;
+        }
+        let only = json!({"nftables": [object]}).to_string();
+        let error = match Script::parse_json("rule.json", &only) {
+            Err(error) => Some(error),
+            Ok(script) if script.needs_listing() => None,
+            Ok(script) => first
+                .run(|| script.transaction(None).err())
+                .expect("it can be entered"),
+        };
+        let Some(error) = error else {
+            read.push(object.clone());
+            continue;
+        };
+        refuse(rule, error.message);
+    }
+    Tools::new(&first).run_with("nft -f -", &deleted);
+    let again = sandbox();
+    apply(&again, &json!({ "nftables": read }).to_string())
+        .unwrap_or_else(|error| panic!("{error}"));
+    let [mut first, again] = [first, again].map(|made| unnumbered(&listing_in(&made, false)));
+    if !says_dynamic {
+        assert_eq!(first.text.matches(DYNAMIC).count(), 1);
+        first.text = first
+            .text
+            .replace(DYNAMIC, &DYNAMIC.replace("\t\tflags dynamic\n", ""));
+    }
+    assert_eq!(first.text, again.text);
+    let rules = |listing: &Listed| -> Vec<String> {
+        listing.bytecode.split("\n\n").map(str::to_owned).collect()
+    };
+    let (first, again) = (rules(&first), rules(&again));
+    assert_eq!(first.len(), again.len());
+    let differ = first
+        .iter()
+        .zip(&again)
+        .filter(|(first, again)| first != again);
+    (refused, differ.count())
+}
+
+/// nft does not write it, and no rule tells it of that set.
+const DYNAMIC: &str = "\t\tsize 1000\n\t\tflags dynamic\n\t}\n\n\tmap";
+
+/// It was typed as bits of the packet.
+const OF_ARP: (&str, usize) = ("a packet of inet has no fields of arp", 1);
+
+#[test]
+fn what_nft_writes_of_rules_of_every_expression_is_made_again() {
+    let write = |first: &Sandbox| Tools::new(first).run("nft -j list ruleset");
+    let (refused, otherwise) = rules_made_again(false, write);
+    let refused: Vec<_> = refused
+        .iter()
+        .map(|(why, count)| (&**why, *count))
+        .collect();
+    let expected = [
+        // nft writes it as text.
+        (
+            "\"add @m4 { ip saddr : tcp dport }\" does not belong here",
+            1,
+        ),
+        // nft has no name for it.
+        ("`unknown` is no field of sack", 5),
+        OF_ARP,
+        (NOT_AGAIN[0].1, 5),
+        (NOT_AGAIN[1].1, 1),
+    ];
+    assert_eq!(refused, expected);
+    assert_eq!(otherwise, 52);
+}
+
+#[test]
+fn what_we_write_of_rules_of_every_expression_is_made_again() {
+    let (refused, otherwise) = rules_made_again(true, written);
+    let refused: Vec<_> = refused
+        .iter()
+        .map(|(why, count)| (&**why, *count))
+        .collect();
+    assert_eq!(refused, [(NOT_AGAIN[0].1, 5)]);
+    assert_eq!(otherwise, 22);
+}
+
+#[test]
+fn rulesets_of_clients_are_made_again() {
+    for name in OF_CLIENTS.iter().filter(|name| name.ends_with(".nft")) {
+        let (first, again) = (sandbox(), sandbox());
+        Tools::new(&first).load_nft(&data(name));
+        apply(&again, &written(&first)).unwrap_or_else(|error| panic!("{error}"));
+        compare(&first, &again, false).unwrap();
+    }
+}
+
+/// Documents that cannot be read, or of which no transaction can be made.
+#[test]
+fn what_is_wrong_is_said_where_it_is() {
+    let cases = compare_errors("nft/wrong_json.txt", |json| {
+        match Script::parse_json("test.json", json) {
+            Ok(script) => script.transaction(None).err(),
+            Err(error) => Some(error),
+        }
+    });
+    assert!(cases >= 100, "{cases}");
+}
+
+/// Whatever is deep or long is read, or refused with a place; and in a time that grows with it alone.
+#[test]
+fn what_is_deep_or_long_is_bounded() {
+    let deep = |open: &str, close: &str, count: usize| {
+        let json = format!("{}1{}", open.repeat(count), close.repeat(count));
+        Script::parse_json("deep.json", json)
+            .expect_err("nothing is so deep")
+            .message
+    };
+    let most = "lists and objects stand in one another more than 320 deep";
+    for (open, close) in [("[", "]"), ("{\"nftables\":", "}"), ("[{\"|\":", "}]")] {
+        assert_eq!(deep(open, close, 1_000_000), most);
+    }
+
+    // As deep as it may be, of each kind of expression that others stand in.
+    let rule = |right: &str| {
+        format!(
+            "{{\"nftables\": [{{\"add\": {{\"rule\": {{\"family\": \"ip\", \"table\": \"t\", \"chain\": \"c\", \"expr\": \
+             [{{\"match\": {{\"op\": \"==\", \"left\": {{\"meta\": {{\"key\": \"mark\"}}}}, \"right\": {right}}}}}]}}}}}}]}}"
+        )
+    };
+    let mark = "{\"meta\": {\"key\": \"mark\"}}";
+    for (open, innermost, close, count, wrong) in [
+        ("{\"|\": [", "1", ", 1]}", 155, None),
+        ("{\"|\": [1, ", "1", "]}", 155, None),
+        (
+            "{\"prefix\": {\"len\": 32, \"addr\": ",
+            "1",
+            "}}",
+            155,
+            None,
+        ),
+        ("{\"range\": [1, ", "1", "]}", 155, None),
+        (
+            "{\"concat\": [1, ",
+            "1",
+            "]}",
+            155,
+            Some("a mark is expected here"),
+        ),
+        ("{\"set\": [", "1", "]}", 155, None),
+        (
+            "{\"set\": [{\"elem\": {\"val\": ",
+            "1",
+            "}}]}",
+            77,
+            Some("a field is compared with constants and sets only"),
+        ),
+        (
+            "{\"map\": {\"data\": \"@m\", \"key\": ",
+            mark,
+            "}}",
+            155,
+            Some("a field is compared with constants and sets only"),
+        ),
+    ] {
+        let nested = format!("{}{innermost}{}", open.repeat(count), close.repeat(count));
+        let made = Script::parse_json("deep.json", rule(&nested))
+            .and_then(|script| script.transaction(None).map(drop));
+        let message = made.err().map(|error| error.message);
+        assert_eq!(message.as_deref(), wrong, "{open}");
+    }
+
+    // Both together: each of many operations has many operands. It is refused before anything is made of it.
+    let many = vec!["1"; 128].join(", ");
+    let (open, close) = ("{\"|\": [", format!(", {many}]}}"));
+    for count in [8, 100] {
+        let json = rule(&format!("{}1{}", open.repeat(count), close.repeat(count)));
+        let message = "its parts stand in one another more than 1024 deep";
+        assert_eq!(
+            Script::parse_json("deep.json", json).unwrap_err().message,
+            message
+        );
+    }
+
+    // Long: a list of elements, one of keys, and one of operands.
+    let elements = vec!["1"; 300_000].join(",");
+    let script = Script::parse_json("long.json", rule(&format!("{{\"set\": [{elements}]}}")));
+    script.expect("it is long and right");
+    let keys: Vec<String> = (0..300_000).map(|key| format!("\"{key}\": 1")).collect();
+    let error = Script::parse_json("long.json", format!("{{{}}}", keys.join(",")));
+    assert_eq!(
+        error.unwrap_err().message,
+        "`0` does not stand in a document"
+    );
+    let error = Script::parse_json("long.json", rule(&format!("{{\"|\": [{elements}]}}")));
+    assert_eq!(
+        error.unwrap_err().message,
+        "its parts stand in one another more than 1024 deep"
+    );
+}
+
+/// What the kernel refuses is said at the object that asked for it.
+#[test]
+fn what_the_kernel_refuses_is_said_where_it_is() {
+    let sandbox = sandbox();
+    let json = "{\"nftables\": [\n\
+        {\"add\": {\"table\": {\"family\": \"ip\", \"name\": \"t\"}}},\n\
+        {\"add\": {\"chain\": {\"family\": \"ip\", \"table\": \"u\", \"name\": \"c\"}}}\n]}";
+    let error = apply(&sandbox, json).unwrap_err();
+    let expected = "rules.json:3:10: the kernel refuses this: ENOENT (No such file or directory)\n    \
+        {\"add\": {\"chain\": {\"family\": \"ip\", \"table\": \"u\", \"name\": \"c\"}}}\n             \
+        ^^^^^^^^^";
+    assert!(error.contains(expected), "{error}");
+}
+
+/// Each verb does what the same does in text.
+#[test]
+fn commands_do_what_they_do_in_text() {
+    let commands = [
+        (
+            r#"{"add": {"table": {"family": "ip", "name": "t"}}}"#,
+            "add table ip t",
+        ),
+        (
+            r#"{"add": {"chain": {"family": "ip", "table": "t", "name": "c"}}}"#,
+            "add chain ip t c",
+        ),
+        (
+            r#"{"create": {"chain": {"family": "ip", "table": "t", "name": "i", "type": "filter", "hook": "input", "prio": "filter", "policy": "drop"}}}"#,
+            "create chain ip t i { type filter hook input priority filter; policy drop; }",
+        ),
+        (
+            r#"{"add": {"rule": {"family": "ip", "table": "t", "chain": "c", "expr": [{"accept": null}], "comment": "x"}}}"#,
+            "add rule ip t c accept comment \"x\"",
+        ),
+        (
+            r#"{"insert": {"rule": {"family": "ip", "table": "t", "chain": "c", "expr": [{"counter": null}]}}}"#,
+            "insert rule ip t c counter",
+        ),
+        (
+            r#"{"add": {"rule": {"family": "ip", "table": "t", "chain": "c", "index": 0, "expr": [{"drop": null}]}}}"#,
+            "add rule ip t c index 0 drop",
+        ),
+        (
+            r#"{"replace": {"rule": {"family": "ip", "table": "t", "chain": "c", "handle": 3, "expr": [{"return": null}]}}}"#,
+            "replace rule ip t c handle 3 return",
+        ),
+        (
+            r#"{"add": {"set": {"family": "ip", "table": "t", "name": "s", "type": "inet_service", "elem": 22}}}"#,
+            "add set ip t s { type inet_service; elements = { 22 }; }",
+        ),
+        (
+            r#"{"add": {"element": {"family": "ip", "table": "t", "name": "s", "elem": [80, "https"]}}}"#,
+            "add element ip t s { 80, https }",
+        ),
+        (
+            r#"{"delete": {"element": {"family": "ip", "table": "t", "name": "s", "elem": [80]}}}"#,
+            "delete element ip t s { 80 }",
+        ),
+        (
+            r#"{"rename": {"chain": {"family": "ip", "table": "t", "name": "c", "newname": "d"}}}"#,
+            "rename chain ip t c d",
+        ),
+        (
+            r#"{"delete": {"rule": {"family": "ip", "table": "t", "chain": "d", "handle": 4}}}"#,
+            "delete rule ip t d handle 4",
+        ),
+        (
+            r#"{"flush": {"set": {"family": "ip", "table": "t", "name": "s"}}}"#,
+            "flush set ip t s",
+        ),
+        (
+            r#"{"flush": {"chain": {"family": "ip", "table": "t", "name": "d"}}}"#,
+            "flush chain ip t d",
+        ),
+        (
+            r#"{"delete": {"set": {"family": "ip", "table": "t", "name": "s"}}}"#,
+            "delete set ip t s",
+        ),
+        (
+            r#"{"flush": {"table": {"family": "ip", "name": "t"}}}"#,
+            "flush table ip t",
+        ),
+        (
+            r#"{"delete": {"table": {"family": "ip", "handle": 1}}}"#,
+            "delete table ip handle 1",
+        ),
+        (
+            r#"{"add": {"table": {"family": "ip6", "name": "u"}}}"#,
+            "add table ip6 u",
+        ),
+        (
+            r#"{"flush": {"ruleset": {"family": "ip"}}}"#,
+            "flush ruleset ip",
+        ),
+        (r#"{"flush": {"ruleset": null}}"#, "flush ruleset"),
+    ];
+    let (of_json, of_text) = (sandbox(), sandbox());
+    for (json, text) in commands {
+        let json = format!("{{\"nftables\": [{json}]}}");
+        apply(&of_json, &json).unwrap_or_else(|error| panic!("{error}"));
+        crate::common::scripts::apply(&of_text, &mut connect(&of_text), text)
+            .unwrap_or_else(|error| panic!("{error}"));
+        compare(&of_text, &of_json, false).unwrap_or_else(|differs| panic!("{text}: {differs}"));
+    }
+}

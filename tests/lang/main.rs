@@ -1,0 +1,15 @@
+//! nft's language, as text and as JSON, both ways, beside what nft sends, lists and refuses.
+
+#[path = "../common/mod.rs"]
+mod common;
+mod hostile_texts;
+mod json;
+mod json_read;
+mod newer;
+mod oracle;
+mod random;
+mod round_trip;
+mod script;
+mod text;
+mod tunnels;
+mod wire;

@@ -1,0 +1,154 @@
+//! The language of nft 1.1: texts that nft 1.0.6 does not take, or takes for something else, and what 1.1.7 made of them,
+//! recorded in `data/nft/newer.txt`. What we make of a text is the same, and so is what we make of 1.1.7's listing of it, in
+//! text and in JSON, and of our own.
+
+use crate::common::rulesets::{data, without_remainders};
+use crate::common::scripts::{apply, carry_out, instructions};
+use crate::common::{connect, sandbox};
+use chainwright::netns::Sandbox;
+use chainwright::nft::{Family, PlanOptions, Scope, Table, Transaction};
+use chainwright::text::{Listing, Options, Script};
+
+/// A text, and what was made of it.
+struct Case<'t> {
+    text: &'t str,
+    /// Of all its rules.
+    instructions: &'t str,
+    /// As 1.1.7 lists it.
+    listed: &'t str,
+    /// The same in JSON; nothing where that version says it in a way that cannot be read.
+    json: Option<&'t str>,
+    /// As we list it, where that is otherwise.
+    ours: Option<&'t str>,
+}
+
+impl<'t> Case<'t> {
+    /// Each begins with a line `===`; what was made of the text stands behind lines that begin with `---`.
+    fn all(file: &'t str) -> Vec<Self> {
+        file.split("===\n").skip(1).map(Self::new).collect()
+    }
+
+    fn new(case: &'t str) -> Self {
+        let mut parts = case.split("--- ");
+        let text = parts.next().expect("a text");
+        let mut this = Self {
+            text,
+            instructions: "",
+            listed: "",
+            json: None,
+            ours: None,
+        };
+        for part in parts {
+            match part.split_once('\n').expect("a line") {
+                ("instructions", rest) => this.instructions = rest,
+                ("listed", rest) => this.listed = rest,
+                ("json", rest) => this.json = Some(rest),
+                ("listed here", rest) => this.ours = Some(rest),
+                (other, _) => panic!("what is `{other}`?"),
+            }
+        }
+        this
+    }
+
+    /// That a sandbox has what was recorded.
+    #[track_caller]
+    fn is_in(&self, sandbox: &Sandbox, how: &str) {
+        let made = instructions(sandbox).concat();
+        assert_eq!(made, self.instructions, "{how}: {}", self.text);
+        let listed = listed(sandbox);
+        let expected = self.ours.unwrap_or(self.listed);
+        assert_eq!(listed, expected, "{how}: {}", self.text);
+    }
+}
+
+/// What we list, without what passes.
+fn listed(sandbox: &Sandbox) -> String {
+    without_remainders(&listing(sandbox, |listing| listing.to_string()), false)
+}
+
+fn listing(sandbox: &Sandbox, write: impl Fn(&Listing<'_>) -> String) -> String {
+    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
+    let options = sandbox.run(Options::here).expect("it can be entered");
+    let options = options.with_time_zone("UTC").expect("it is known");
+    write(&Listing::new(&snapshot, &options))
+}
+
+/// Makes a text in a sandbox of its own.
+#[track_caller]
+fn made(text: &str) -> Sandbox {
+    let sandbox = sandbox();
+    apply(&sandbox, &mut connect(&sandbox), text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+    sandbox
+}
+
+/// The same of a document.
+#[track_caller]
+fn made_of_json(json: &str) -> Sandbox {
+    let sandbox = sandbox();
+    let script = Script::parse_json("newer.json", json).map_err(|error| error.to_string());
+    script
+        .and_then(|script| carry_out(&sandbox, &mut connect(&sandbox), script))
+        .unwrap_or_else(|error| panic!("{json}\n{error}"));
+    sandbox
+}
+
+#[test]
+fn what_newer_versions_take_is_made_as_they_make_it() {
+    let file = data("nft/newer.txt");
+    let cases = Case::all(&file);
+    for case in &cases {
+        case.is_in(&made(case.text), "as it is typed");
+    }
+    println!("{} texts", cases.len());
+    assert!(cases.len() >= 300, "{}", cases.len());
+}
+
+#[test]
+fn what_newer_versions_list_is_made_again() {
+    let file = data("nft/newer.txt");
+    let mut documents = 0;
+    for case in Case::all(&file) {
+        case.is_in(&made(case.listed), "as nft 1.1.7 lists it");
+        if let Some(json) = case.json {
+            case.is_in(&made_of_json(json), "as nft 1.1.7 writes it in JSON");
+            documents += 1;
+        }
+    }
+    println!("{documents} documents");
+    assert!(documents >= 250, "{documents}");
+}
+
+#[test]
+fn what_we_list_of_it_is_made_again() {
+    let file = data("nft/newer.txt");
+    for case in Case::all(&file) {
+        let first = made(case.text);
+        case.is_in(&made(&listed(&first)), "as we list it");
+        let json = listing(&first, |listing| listing.json().to_string());
+        case.is_in(&made_of_json(&json), "as we write it in JSON");
+    }
+}
+
+/// nft 1.1.7 notes beside a table which version it is, and when it was built: that is no difference.
+#[test]
+fn which_version_made_a_table_is_no_difference() {
+    let of = |noted: &[u8]| {
+        let sandbox = sandbox();
+        let mut table = Table::new(Family::IP, "t");
+        table.userdata = (!noted.is_empty()).then(|| noted.to_vec().into());
+        let mut tx = Transaction::new();
+        tx.add(&table).unwrap();
+        connect(&sandbox).commit(&tx).unwrap();
+        connect(&sandbox).snapshot(Scope::all()).unwrap()
+    };
+    let newer = b"\x01\x04\x01\x01\x07\0\x02\x08\0\0\0\0\x6a\xc7\x3d\xd6";
+    let commented = [b"\0\x02x\0", &newer[..]].concat();
+    for (one, other, is_same) in [
+        (&newer[..], &b""[..], true),
+        (&commented, b"\0\x02x\0", true),
+        (&commented, newer, false),
+    ] {
+        let plan = of(one).plan(&of(other), PlanOptions::default()).unwrap();
+        assert_eq!(plan.is_empty(), is_same, "{plan}");
+    }
+}

@@ -1,0 +1,103 @@
+//! What nft lists is read, and said again in the same words.
+
+use crate::common::rulesets::{Ruleset, rules_of_every_expression};
+use crate::common::tools::Tools;
+use chainwright::fuzzing::nft_rules;
+use chainwright::text::{Error, Script};
+
+/// The lines of chains in a listing, with the family of each one's table.
+fn listed_rules(listing: &str) -> Vec<(String, String)> {
+    let mut family = String::new();
+    let mut in_chain = false;
+    let mut found = Vec::new();
+    for line in listing.lines() {
+        if let Some(rest) = line.strip_prefix("table ") {
+            family = rest.split(' ').next().unwrap_or_default().to_owned();
+        } else if line.starts_with("\tchain ") {
+            in_chain = true;
+        } else if line == "\t}" {
+            in_chain = false;
+        } else if in_chain && line.starts_with("\t\t") {
+            found.push((family.clone(), line[2..].to_owned()));
+        }
+    }
+    found
+}
+
+/// What nft lists and cannot read itself.
+const UNREADABLE: [&str; 3] = [
+    "tcp option sack unknown ",
+    "tcp option mptcp unknown ",
+    "[invalid type]",
+];
+
+/// A line of a chain in a table of this family, said again.
+fn again(family: &str, line: &str) -> Result<String, Error> {
+    let said = nft_rules(format!("table {family} t {{\nchain c {{\n{line}\n}}\n}}\n").as_bytes())?;
+    let command = said.first().expect("the rule");
+    let words = command.strip_prefix(&format!("add rule {family} t c "));
+    Ok(words.expect("a command").to_owned())
+}
+
+/// What of a listing is not said as it is listed, and how many rules were compared.
+fn differing(listing: &str) -> (Vec<String>, usize) {
+    /// What is no rule, and what is said in several lines.
+    const OTHERS: [&str; 8] = [
+        "type ", "policy ", "comment ", "flags ", "\t", "}", "#", "xt ",
+    ];
+    let mut compared = 0;
+    let mut differ = Vec::new();
+    for (family, line) in listed_rules(listing) {
+        let is_other = OTHERS.iter().any(|other| line.starts_with(other));
+        let is_unreadable = UNREADABLE.iter().any(|words| line.contains(words));
+        if is_other || line.ends_with('{') {
+            continue;
+        }
+        compared += 1;
+        match again(&family, &line) {
+            Ok(said) if said == line => {}
+            Ok(said) => differ.push(format!("{line}\n{said}")),
+            Err(_) if is_unreadable => {}
+            Err(error) => differ.push(error.to_string()),
+        }
+    }
+    (differ, compared)
+}
+
+/// What nft lists is read, and said as it lists it.
+#[test]
+fn what_nft_lists_is_read_and_said_again() {
+    let (sandbox, _) = rules_of_every_expression();
+    let listing = Tools::new(&sandbox).run("nft list ruleset");
+    let (differ, compared) = differing(&listing);
+    assert!(compared > 5000, "{compared}");
+    assert!(differ.is_empty(), "{}", differ.join("\n"));
+}
+
+/// The same of whole rulesets, with their sets and objects.
+#[test]
+fn rulesets_that_nft_lists_are_read() {
+    let mut wrong = Vec::new();
+    let mut listed = 0;
+    for ruleset in Ruleset::all() {
+        // Some kernels lack what some rulesets need.
+        let Some(sandbox) = ruleset.load() else {
+            continue;
+        };
+        let listing = Tools::new(&sandbox).run("nft list ruleset");
+        listed += 1;
+        let name = &ruleset.name;
+        if let Err(error) = Script::parse(name, &listing)
+            && !listing
+                .lines()
+                .nth(error.line - 1)
+                .is_some_and(|line| UNREADABLE.iter().any(|words| line.contains(words)))
+        {
+            wrong.push(format!("{name}: {error}"));
+        }
+        let (differ, _) = differing(&listing);
+        wrong.extend(differ.into_iter().map(|line| format!("{name}: {line}")));
+    }
+    assert!(listed > 40, "{listed}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}

@@ -1,0 +1,480 @@
+//! Rulesets in nft's language: what we list is what nft lists, character for character, but where nft writes something
+//! else than the rule: those lines stand here, each with what it is instead.
+
+use crate::common::rulesets::{Ruleset, rules_of_every_expression, without_remainders};
+use crate::common::tools::Tools;
+use crate::common::{connect, sandbox};
+use chainwright::netns::Sandbox;
+use chainwright::nft::expr::{
+    Cmp, Exthdr, ExthdrFlags, Immediate, Limit, Meta, MetaKey, Register, Verdict,
+};
+use chainwright::nft::stateful::CtTimeout;
+use chainwright::nft::{
+    Chain, DataType, Family, ObjectData, Rule, Scope, Set, Snapshot, StatefulObject, Table,
+    Transaction,
+};
+use chainwright::text::{Listing, Options};
+
+/// Lines of nft 1.0.6 that are read back as something else than what they are of, and what is listed instead.
+const WRONG: &[(&str, &str, &str)] = &[
+    (
+        "a shift that was only made for the field to be compared: read back, it is made twice",
+        "ip version >> 4 . ip hdrlength @versions",
+        "ip version . ip hdrlength @versions",
+    ),
+    ("the same", "ip dscp >> 2 . ip saddr", "ip dscp . ip saddr"),
+    (
+        "the same",
+        "tcp doff >> 4 . tcp dport",
+        "tcp doff . tcp dport",
+    ),
+    (
+        "the same",
+        "iifname . ip dscp >> 2 map",
+        "iifname . ip dscp map",
+    ),
+    (
+        "the same",
+        "ip6 dscp >> 6 . ip6 daddr",
+        "ip6 dscp . ip6 daddr",
+    ),
+    ("the same", "vlan id . vlan pcp >> 5", "vlan id . vlan pcp"),
+    (
+        "ports that have lost their type",
+        "{ 0x50 [invalid type], 0x1bb [invalid type] }",
+        "{ 80, 443 }",
+    ),
+    (
+        "the same",
+        "{ 0x35 [invalid type], 0x7b [invalid type] }",
+        "{ 53, 123 }",
+    ),
+    (
+        "the first bytes of an address as if they were its last",
+        "ct reply ip daddr 0.198.51.100",
+        "ct reply ip daddr 198.51.100.0/24",
+    ),
+    (
+        "bytes of an option that are no field's",
+        "tcp option mptcp unknown 7684",
+        "tcp option @30,0,16 7684",
+    ),
+    (
+        "the same",
+        "tcp option sack unknown 3",
+        "tcp option @5,16,8 3",
+    ),
+    (
+        "a byte that is changed, by the two that are written",
+        "th sport set th sport & 255 comment",
+        "icmp type set echo-reply comment",
+    ),
+    (
+        "a port from a map, which is left out",
+        "tcp dport 82 tproxy to 127.0.0.1 comment",
+        "tcp dport 82 tproxy to 127.0.0.1:tcp dport map { 82 : 3182, 83 : 3183 } comment",
+    ),
+    (
+        "bytes as if they were fields that they only begin",
+        "ip6 version 0 ip6 dscp lephb ip6 ecn ect1",
+        "@nh,0,16 & 0xfff0 == 0x50",
+    ),
+    ("the same", "ip6 version 0 ip6 dscp af22/4", "@nh,0,8 0x5"),
+    (
+        "bytes that are changed, by the two that are written",
+        "th sport set th sport & 33023 | 32768",
+        "icmpv6 type set echo-request",
+    ),
+    (
+        "the same",
+        "th sport set th sport & 2303 | 2048",
+        "icmp type set echo-request",
+    ),
+    (
+        "the same",
+        "th sport set th sport & 4607 | 4352",
+        "igmp type set membership-query",
+    ),
+    (
+        "a packet of a frame, as if it were any packet",
+        "\tip saddr 1.1.1.1",
+        "\tether type ip ip saddr 1.1.1.1",
+    ),
+    (
+        "the same",
+        "\ticmpv6 type echo-request",
+        "\tether type ip6 icmpv6 type echo-request",
+    ),
+    (
+        "what is not read back at all",
+        "\tarp operation reply",
+        "\tether type arp arp operation reply",
+    ),
+];
+
+/// What is written of one byte that is set to 0 depends on the rule: nft writes all of these alike.
+const ONE_OF: (&str, &[&str]) = (
+    "th sport set th sport & 65280",
+    &[
+        "icmp code set net-unreachable",
+        "icmpv6 code set no-route",
+        "igmp mrt set 0",
+    ],
+);
+
+/// What we list.
+fn listed(snapshot: &Snapshot, options: &Options) -> String {
+    Listing::new(snapshot, options).to_string()
+}
+
+/// In the sandbox, whose interfaces are called by their names; hours and days as the tools give them.
+fn ours(sandbox: &Sandbox, change: impl Fn(&mut Options)) -> String {
+    let snapshot = connect(sandbox).snapshot(Scope::all()).expect("a ruleset");
+    let options = sandbox.run(Options::here).expect("it can be entered");
+    let mut options = options.with_time_zone("UTC").expect("it is known");
+    change(&mut options);
+    listed(&snapshot, &options)
+}
+
+/// Whether a line is what nft should have written.
+fn corrects(nfts: &str, ours: &str) -> bool {
+    let (wrong, right) = ONE_OF;
+    let is_fixed = |(_, wrong, right): &(&str, &str, &str)| {
+        nfts.contains(wrong) && nfts.replace(wrong, right) == ours
+    };
+    WRONG.iter().any(is_fixed) || right.iter().any(|right| nfts.replace(wrong, right) == ours)
+}
+
+/// Compares line by line; how many lines nft has wrong.
+#[track_caller]
+fn same(name: &str, nfts: &str, ours: &str) -> usize {
+    let (nfts, ours): (Vec<&str>, Vec<&str>) = (nfts.lines().collect(), ours.lines().collect());
+    let mut wrong = 0;
+    let mut differ = Vec::new();
+    for (index, (nft, our)) in nfts.iter().zip(&ours).enumerate() {
+        match (nft == our, corrects(nft, our)) {
+            (true, _) => {}
+            (false, true) => wrong += 1,
+            (false, false) => differ.push(format!("{}: nft  {nft}\n      ours {our}", index + 1)),
+        }
+    }
+    assert!(differ.is_empty(), "{name}:\n{}", differ.join("\n"));
+    assert_eq!(nfts.len(), ours.len(), "{name}: lines");
+    wrong
+}
+
+#[test]
+fn rulesets_are_listed_as_nft_lists_them() {
+    let (mut compared, mut wrong) = (0, 0);
+    for ruleset in Ruleset::all() {
+        // nft 1.0.6 forgets the first of six fields, and so lists other elements than there are.
+        if ruleset.name == "sets-concatenation-six-fields" {
+            continue;
+        }
+        let Some(sandbox) = ruleset.load() else {
+            continue;
+        };
+        let any_order = ruleset.has_any_order();
+        let tools = Tools::new(&sandbox);
+        type Change = fn(&mut Options);
+        let ways: [(&str, Change); 4] = [
+            ("", |_| {}),
+            ("-a ", |options| options.handles = true),
+            ("-s ", |options| options.stateless = true),
+            ("-t ", |options| options.terse = true),
+        ];
+        for (option, change) in ways {
+            let nfts = tools.run(&format!("nft {option}list ruleset"));
+            let ours = ours(&sandbox, change);
+            let plain = |text: &str| without_remainders(text, any_order);
+            let (nfts, ours) = (plain(&nfts), plain(&ours));
+            wrong += same(&format!("{} {option}", ruleset.name), &nfts, &ours);
+            compared += nfts.lines().count();
+        }
+    }
+    println!("{compared} lines, of which nft has {wrong} wrong");
+    assert!(compared > 15_000, "{compared}");
+}
+
+#[test]
+fn six_fields_are_not_listed_as_five() {
+    let rulesets = Ruleset::all();
+    let six = rulesets
+        .iter()
+        .find(|r| r.name == "sets-concatenation-six-fields");
+    let sandbox = six.and_then(Ruleset::load).expect("it is there");
+    let ours = ours(&sandbox, |_| {});
+    assert!(
+        ours.contains("# elements that nft has no words for"),
+        "{ours}"
+    );
+    assert!(!ours.contains("elements = {"), "{ours}");
+}
+
+#[test]
+fn rules_of_every_expression_are_listed_as_nft_lists_them() {
+    let (sandbox, rules) = rules_of_every_expression();
+    let tools = Tools::new(&sandbox);
+    let nfts = tools.run("nft list ruleset");
+    let wrong = same("rules", &nfts, &ours(&sandbox, |_| {}));
+    println!("{rules} rules, of which nft has {wrong} wrong");
+    assert!(rules > 5_000, "{rules}");
+}
+
+/// What is listed where nft has it wrong is read back as the same instructions.
+#[test]
+fn what_nft_has_wrong_is_read_back_as_the_same() {
+    let cases = [
+        ("inet", "ip version . ip hdrlength { 4 . 5 }"),
+        ("inet", "ip dscp . ip saddr { ef . 192.0.2.1 } accept"),
+        ("ip", "icmp type set echo-reply"),
+        ("ip6", "icmpv6 code set no-route"),
+        ("ip", "ct reply ip daddr 198.51.100.0/24"),
+        ("inet", "tcp option @5,16,8 3"),
+        // 1.0.6 leaves away what is below a second.
+        ("ip", "ct expiration 1s500ms-2s500ms"),
+        ("ip", "ct expiration { 0s-999ms, 1m-1m1s }"),
+    ];
+    for (family, rule) in cases {
+        read_back(family, rule);
+    }
+}
+
+/// What we list of a rule, of which nft makes the same instructions.
+#[track_caller]
+fn read_back(family: &str, rule: &str) -> String {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    let script = format!("table {family} t {{\n chain c {{\n{rule}\n}}\n}}\n");
+    tools.run_with("nft -f -", &script);
+    let before = bytecode(&tools);
+    let ours = ours(&sandbox, |_| {});
+    tools.run("nft flush ruleset");
+    tools.run_with("nft -f -", &ours);
+    assert_eq!(bytecode(&tools), before, "{rule}\n{ours}");
+    ours
+}
+
+/// Names that the kernel takes and nft's language does not, and registers used as nft never does: no line is another rule.
+#[test]
+fn what_nft_has_no_words_for_is_a_comment() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let mut tx = Transaction::new();
+    let odd = "web\n\t\taccept";
+    tx.add(&Table::new(Family::IP, "t")).unwrap();
+    for chain in ["c", odd, "two words"] {
+        tx.add(&Chain::new(Family::IP, "t", chain)).unwrap();
+    }
+    let rule = || Rule::new(Family::IP, "t", "c");
+    let mut rules = Vec::new();
+    for chain in [odd, "two words"] {
+        let jump = Verdict::Jump(chain.into());
+        rules.push(rule().with(&Immediate::verdict(jump)));
+    }
+    // A name of an interface that would end its quotation marks.
+    let name = Meta::load(MetaKey::IIFNAME, Register::R1);
+    rules.push(
+        rule()
+            .with(&name)
+            .with(&Cmp::eq(Register::R1, b"x\" accept \"\0\0\0\0\0")),
+    );
+    // By a register of one word, which nft has words for; and a comment that it has none for.
+    let first = Meta::load(MetaKey::MARK, Register::word(0));
+    let second = Cmp::eq(Register::word(0), &[1, 0, 0, 0]);
+    rules.push(
+        rule()
+            .with(&first)
+            .with(&second)
+            .with_comment("say \"x\" # accept")
+            .unwrap(),
+    );
+    // A time between two seconds.
+    let time = Meta::load(MetaKey::TIME_NS, Register::R1);
+    let second = 1_700_000_000_u64 * 1_000_000_000;
+    for nanoseconds in [0, 1] {
+        let value = (second + nanoseconds).to_ne_bytes();
+        rules.push(rule().with(&time).with(&Cmp::eq(Register::R1, &value)));
+    }
+    for rule in &rules {
+        tx.add(rule).unwrap();
+    }
+    nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
+
+    let ours = ours(&sandbox, |_| {});
+    let lines: Vec<&str> = ours.lines().map(str::trim).collect();
+    let rules = &lines[2..8];
+    assert!(
+        rules[..3].iter().all(|line| line.starts_with("# [ ")),
+        "{ours}"
+    );
+    let order = if cfg!(target_endian = "little") {
+        "0x00000001"
+    } else {
+        "0x01000000"
+    };
+    assert_eq!(
+        rules[3],
+        format!(r#"meta mark {order} # comment "say \x22x\x22 # accept""#)
+    );
+    assert_eq!(rules[4], "meta time \"2023-11-14 22:13:20\"");
+    assert!(rules[5].starts_with("# [ "), "{ours}");
+    assert!(!lines.contains(&"accept"), "{ours}");
+}
+
+/// Times of limits and protocols of timeouts that nft cannot say.
+#[test]
+fn what_nft_has_no_words_for_in_objects_and_sets_is_a_comment() {
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let every_two_hours = Limit::packets(10, 7200, 5);
+    let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4)
+        .with_updates(16)
+        .with_expression(&every_two_hours);
+    let icmp = CtTimeout::new(libc::IPPROTO_ICMP as u8, &[(1, 7)]);
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::IP, "t")).unwrap();
+    tx.add(&Chain::new(Family::IP, "t", "c")).unwrap();
+    tx.add(&set).unwrap();
+    let objects: [(&str, ObjectData<'_>); 2] =
+        [("l", every_two_hours.clone().into()), ("t", icmp.into())];
+    for (name, data) in objects {
+        tx.add(&StatefulObject::new(Family::IP, "t", name, data))
+            .unwrap();
+    }
+    tx.add(&Rule::new(Family::IP, "t", "c").with(&every_two_hours))
+        .unwrap();
+    nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
+
+    let ours = ours(&sandbox, |_| {});
+    let expected = "\
+table ip t {
+	limit l {
+		# [ limit rate 10 unit 7200 burst 5 type 0 flags 0 ]
+	}
+
+	ct timeout t {
+		# [ ct_timeout family 2 protocol 1 policy = {state 1 = 7,}]
+	}
+
+	set s {
+		type ipv4_addr
+		size 16
+		flags dynamic
+		# statements that nft has no words for
+	}
+
+	chain c {
+		# [ limit rate 10/error burst 5 type packets flags 0x0 ]
+	}
+}
+";
+    assert_eq!(ours, expected);
+}
+
+/// A match of a protocol is left away only before a field that brings it back.
+#[test]
+fn no_match_is_left_away_that_would_not_come_back() {
+    let cases = [
+        (
+            "inet",
+            "meta l4proto 200 @th,16,16 80",
+            "meta l4proto 200 th dport 80",
+        ),
+        (
+            "inet",
+            "meta l4proto udp tcp option maxseg exists",
+            "meta l4proto udp tcp option maxseg exists",
+        ),
+        (
+            "bridge",
+            "meta iiftype ether ether saddr 02:00:00:00:00:01",
+            "meta iiftype ether ether saddr 02:00:00:00:00:01",
+        ),
+        // nft 1.0.6 lists these without what they ask first, and so as rules of all versions of IP.
+        (
+            "inet",
+            "meta nfproto ipv4 meta l4proto icmp accept",
+            "meta nfproto ipv4 meta l4proto icmp accept",
+        ),
+        (
+            "inet",
+            "meta nfproto ipv6 meta l4proto ipv6-icmp counter packets 0 bytes 0 accept",
+            "meta nfproto ipv6 meta l4proto ipv6-icmp counter packets 0 bytes 0 accept",
+        ),
+        (
+            "netdev",
+            "meta protocol ip meta l4proto icmp accept",
+            "meta protocol ip meta l4proto icmp accept",
+        ),
+        (
+            "bridge",
+            "ether type ip meta l4proto icmp accept",
+            "ether type ip meta l4proto icmp accept",
+        ),
+        // A field of ICMP brings both back, in this order.
+        (
+            "inet",
+            "meta nfproto ipv4 meta l4proto icmp icmp type echo-request",
+            "icmp type echo-request",
+        ),
+        (
+            "inet",
+            "meta l4proto icmp meta nfproto ipv4 accept",
+            "meta l4proto icmp meta nfproto ipv4 accept",
+        ),
+    ];
+    for (family, rule, listed) in cases {
+        let ours = read_back(family, rule);
+        assert!(ours.contains(&format!("\t\t{listed}\n")), "{rule}\n{ours}");
+    }
+}
+
+/// nft takes no such rule, the kernel does: a header of IPv6 in packets of IPv4, which is in none.
+#[test]
+fn a_header_of_another_protocol_leaves_what_was_asked_before() {
+    let sandbox = sandbox();
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::INET, "t")).unwrap();
+    tx.add(&Chain::new(Family::INET, "t", "c")).unwrap();
+    let fragment = Exthdr {
+        dreg: Some(Register::R1),
+        header_type: Some(44),
+        offset: Some(0),
+        len: Some(1),
+        flags: Some(ExthdrFlags::PRESENT),
+        ..Exthdr::default()
+    };
+    let rule = Rule::new(Family::INET, "t", "c")
+        .with(&Meta::load(MetaKey::NFPROTO, Register::R1))
+        .with(&Cmp::eq(Register::R1, &[2]))
+        .with(&fragment)
+        .with(&Cmp::eq(Register::R1, &[1]));
+    tx.add(&rule).unwrap();
+    connect(&sandbox)
+        .commit(&tx)
+        .unwrap_or_else(|error| panic!("{error}"));
+    let ours = ours(&sandbox, |_| {});
+    assert!(
+        ours.contains("\t\tmeta nfproto ipv4 exthdr frag exists\n"),
+        "{ours}"
+    );
+}
+
+/// The instructions and elements that nft lists.
+fn bytecode(tools: &Tools<'_>) -> Vec<String> {
+    let listed = tools.run("nft --debug=netlink list ruleset");
+    let lines = listed
+        .lines()
+        .filter(|line| line.contains('[') || line.contains("element"));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn what_clients_wrote_is_listed_as_nft_lists_it() {
+    let sandbox = sandbox();
+    let tools = Tools::new(&sandbox);
+    tools.load_nft(include_str!("../data/kube-proxy-1.36-nftables.nft"));
+    let nfts = tools.run("nft list ruleset");
+    assert_eq!(same("kube-proxy", &nfts, &ours(&sandbox, |_| {})), 0);
+}

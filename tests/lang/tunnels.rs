@@ -1,0 +1,491 @@
+//! What is inside of tunnels, and what tunnel devices leave with packets: sent, listed, and written as JSON as nft 1.1.7 does.
+//!
+//! nft 1.0.6, with which all else is compared, has no words for these. What 1.1.7 sends, lists and writes stands in
+//! `data/nft/tunnels.txt`: of each rule, or set, in an empty chain beside the objects of [`setup`].
+//!
+//! ```text
+//! === FAMILY RULE
+//! listed TEXT      if it is not the rule as it stands; of a set its lines, with ` | ` between them
+//! json EXPRESSIONS
+//! refused          instead of both: by Linux 6.18
+//! sent BYTES       without the batch's begin and end, as in `data/encodings`
+//! ```
+
+mod otherwise;
+mod random;
+
+use std::collections::BTreeMap;
+
+use crate::common::encodings::unpack;
+use crate::common::rulesets::data;
+use crate::common::wire::{compared, readable};
+use crate::common::{connect, sandbox};
+use chainwright::netlink::{Attributes, Messages};
+use chainwright::netns::Sandbox;
+use chainwright::nft::live::Model;
+use chainwright::nft::{Connection, Scope, Snapshot};
+use chainwright::text::{Listing, Options, Part, Script};
+use otherwise::{
+    IN_OTHER_ORDER, LISTED_OTHERWISE, NOT_IN_JSON, SENT_OTHERWISE, SPELT_OTHERWISE, STANDING,
+};
+use serde_json::{Value, json};
+
+/// What nft 1.1.7 says of a text.
+struct Case {
+    family: String,
+    text: String,
+    listed: String,
+    json: Option<Value>,
+    sent: Vec<u8>,
+}
+
+impl Case {
+    fn is_set(&self) -> bool {
+        self.text.starts_with("set ") || self.text.starts_with("map ")
+    }
+
+    /// Its name, if it is a set.
+    fn name(&self) -> &str {
+        self.text.split(' ').nth(1).expect("a name")
+    }
+
+    /// The command that adds it.
+    fn command(&self) -> String {
+        let family = &self.family;
+        match self.is_set() {
+            true => {
+                let (kind, rest) = self.text.split_once(' ').expect("a name");
+                format!("add {kind} {family} t {rest}")
+            }
+            false => format!("add rule {family} t c {}", self.text),
+        }
+    }
+}
+
+fn cases() -> Vec<Case> {
+    let text = data("nft/tunnels.txt");
+    let cases = text.split("=== ").skip(1).map(|case| {
+        let mut lines = case.trim_end().lines();
+        let (family, text) = lines.next().expect("a text").split_once(' ').expect("two");
+        let mut read = Case {
+            family: family.to_owned(),
+            text: text.to_owned(),
+            listed: text.to_owned(),
+            json: None,
+            sent: Vec::new(),
+        };
+        for line in lines {
+            match line.split_once(' ').unwrap_or((line, "")) {
+                ("listed", text) => read.listed = text.to_owned(),
+                ("json", json) => read.json = Some(serde_json::from_str(json).expect("JSON")),
+                ("sent", bytes) => read.sent = unpack(bytes).expect("bytes"),
+                ("refused", "") => {}
+                other => panic!("{other:?}"),
+            }
+        }
+        read
+    });
+    cases.collect()
+}
+
+/// What stands beside each rule.
+fn setup(family: &str) -> String {
+    format!(
+        "table {family} t {{
+            set addresses {{ type ipv4_addr; flags dynamic,timeout; timeout 1h; size 65535; }}
+            set networks {{ type ipv4_addr; flags interval; elements = {{ 10.0.0.0/8 }}; }}
+            set numbers {{ typeof vxlan vni; elements = {{ 7, 9 }}; }}
+            set pairs {{ typeof vxlan ip saddr . vxlan tcp dport; }}
+            map marks {{ typeof geneve vni : meta mark; elements = {{ 3 : 4 }}; }}
+            map verdicts {{ typeof gre ip saddr : verdict; elements = {{ 10.0.0.1 : drop }}; }}
+            chain other {{ }}
+            chain c {{ }}
+        }}"
+    )
+}
+
+fn apply(nft: &mut Connection, text: &str) -> Result<(), String> {
+    let script = Script::parse("tunnels.nft", text).map_err(|error| error.to_string())?;
+    carry_out(nft, &script)
+}
+
+fn carry_out(nft: &mut Connection, script: &Script) -> Result<(), String> {
+    let now = nft.snapshot(Scope::all()).expect("a ruleset");
+    let change = script
+        .transaction(Some(&now))
+        .map_err(|error| error.to_string())?;
+    nft.commit(change.transaction())
+        .map_err(|error| error.to_string())
+}
+
+/// The messages of a script, as they are compared, without the batch's begin and end.
+fn messages(now: &Snapshot, script: &Script) -> Result<Vec<Vec<u8>>, String> {
+    let change = script
+        .transaction(Some(now))
+        .map_err(|error| error.to_string())?;
+    Ok(bare(&change.transaction().datagram(<[u8]>::to_vec)))
+}
+
+fn bare(sent: &[u8]) -> Vec<Vec<u8>> {
+    const BEGIN_AND_END: [u16; 2] = [0x10, 0x11];
+    let mut numbered = sent.to_vec();
+    let (mut at, mut sequence) = (0, 0_u32);
+    // nft 1.1.7 gives a set and its elements one number.
+    for message in Messages::new(sent) {
+        let length = message.expect("a whole message").raw.len();
+        sequence += 1;
+        numbered[at + 8..at + 12].copy_from_slice(&sequence.to_ne_bytes());
+        at += length.next_multiple_of(4);
+    }
+    let (mut messages, _) = compared(&numbered);
+    messages.retain(|message| !BEGIN_AND_END.contains(&kind(message)));
+    messages
+        .iter()
+        .map(|message| without_notes(message))
+        .collect()
+}
+
+/// A message without what nft notes beside sets that stand in rules, in user data, of which 1.1.7 notes more than 1.0.6, and
+/// without their size, which it no longer sends: the kernel does nothing with either.
+fn without_notes(message: &[u8]) -> Vec<u8> {
+    const NEW_SET: u16 = 0xa09;
+    const NAME: u16 = 2;
+    const DESCRIPTION: u16 = 9;
+    const SIZE: u16 = 1;
+    const USER_DATA: u16 = 13;
+    let (head, attributes) = message.split_at(20);
+    let name = Attributes::new(attributes).find(NAME);
+    if kind(message) != NEW_SET || !name.is_some_and(|name| name.starts_with(b"__")) {
+        return message.to_vec();
+    }
+    let mut out = Vec::new();
+    let put = |out: &mut Vec<u8>, kind: [u8; 2], value: &[u8]| {
+        out.extend_from_slice(&(4 + value.len() as u16).to_ne_bytes());
+        out.extend_from_slice(&kind);
+        out.extend_from_slice(value);
+        out.resize(out.len().next_multiple_of(4), 0);
+    };
+    for attribute in Attributes::new(attributes) {
+        let attribute = attribute.expect("it is whole");
+        let head = [attribute.raw[2], attribute.raw[3]];
+        match attribute.kind {
+            USER_DATA => {}
+            DESCRIPTION => {
+                let mut left = Vec::new();
+                for part in Attributes::new(attribute.payload) {
+                    let part = part.expect("it is whole");
+                    if part.kind != SIZE {
+                        put(&mut left, [part.raw[2], part.raw[3]], part.payload);
+                    }
+                }
+                if !left.is_empty() {
+                    put(&mut out, head, &left);
+                }
+            }
+            _ => put(&mut out, head, attribute.payload),
+        }
+    }
+    let mut message = [head, &out].concat();
+    let length = message.len() as u32;
+    message[..4].copy_from_slice(&length.to_ne_bytes());
+    message
+}
+
+fn kind(message: &[u8]) -> u16 {
+    u16::from_ne_bytes([message[4], message[5]])
+}
+
+/// Without the elements of sets, which are listed in an order of their own.
+fn without_elements(mut messages: Vec<Vec<u8>>) -> Vec<Vec<u8>> {
+    const NEW_ELEMENTS: u16 = 0xa0c;
+    messages.retain(|message| kind(message) != NEW_ELEMENTS);
+    messages
+}
+
+fn of_text(now: &Snapshot, text: &str) -> Result<Vec<Vec<u8>>, String> {
+    let script = Script::parse("tunnels.nft", text).map_err(|error| error.to_string())?;
+    messages(now, &script)
+}
+
+fn differing(theirs: &[Vec<u8>], ours: &[Vec<u8>]) -> Option<String> {
+    let all = |messages: &[Vec<u8>]| {
+        let each = messages.iter().map(|message| readable(message));
+        each.collect::<String>()
+    };
+    (theirs != ours).then(|| format!("nft {}ours {}", all(theirs), all(ours)))
+}
+
+/// The ruleset of [`setup`] in each family.
+fn beside() -> BTreeMap<String, Snapshot> {
+    let families = ["ip", "ip6", "inet", "netdev", "bridge"];
+    let made = families.map(|family| {
+        let mut nft = Model::new().connect().expect("a model");
+        apply(&mut nft, &setup(family)).expect("it is taken");
+        (family.to_owned(), nft.snapshot(Scope::all()).expect("it"))
+    });
+    made.into()
+}
+
+#[track_caller]
+fn nothing_else(what: &str, wrong: &[String]) {
+    if let Ok(path) = std::env::var("CHAINWRIGHT_WRONG") {
+        std::fs::write(format!("{path}/{what}"), wrong.join("\n")).expect("it is written");
+    }
+    let shown = wrong.iter().take(20).cloned().collect::<Vec<_>>();
+    assert!(
+        wrong.is_empty(),
+        "{} {what}\n{}",
+        wrong.len(),
+        shown.join("\n")
+    );
+}
+
+#[test]
+fn what_is_sent_is_what_nft_sends() {
+    let (cases, beside) = (cases(), beside());
+    assert!(cases.len() > 250, "{}", cases.len());
+    let (mut wrong, mut otherwise) = (Vec::new(), 0);
+    for case in &cases {
+        let ours = of_text(&beside[&case.family], &case.command());
+        let differs = match ours {
+            Ok(ours) => differing(&bare(&case.sent), &ours),
+            Err(error) => Some(error),
+        };
+        match differs {
+            Some(_) if SENT_OTHERWISE.iter().any(|(text, _)| *text == case.text) => otherwise += 1,
+            Some(how) => wrong.push(format!("{} {}\n{how}", case.family, case.text)),
+            None => {}
+        }
+    }
+    nothing_else("sent otherwise", &wrong);
+    assert_eq!(otherwise, SENT_OTHERWISE.len());
+}
+
+/// The lines of a set's block, or the only rule of the chain `c`.
+fn listed(snapshot: &Snapshot, case: &Case) -> String {
+    let options = Options::default();
+    let text = Listing::new(snapshot, &options).to_string();
+    let begin = match case.is_set() {
+        true => format!(
+            "\t{} {{\n",
+            &case.text[..case.text.find(" {").expect("a block")]
+        ),
+        false => "\tchain c {\n".to_owned(),
+    };
+    let (_, block) = text.split_once(&begin).expect("it is listed");
+    let (block, _) = block.split_once("\n\t}").unwrap_or_default();
+    let lines: Vec<&str> = block.lines().map(str::trim).collect();
+    lines.join(" | ")
+}
+
+/// The expressions of the only rule of the chain `c`, or a set.
+fn json_of(snapshot: &Snapshot, case: &Case) -> Value {
+    let options = Options::default();
+    let listing = Listing::new(snapshot, &options).part(Part::All).json();
+    let document: Value = serde_json::from_str(&listing.to_string()).expect("it is JSON");
+    let objects = document["nftables"].as_array().expect("a list");
+    for object in objects {
+        if case.is_set() {
+            let kind = &case.text[..3];
+            if object[kind]["name"] == case.name() {
+                let mut set = object[kind].clone();
+                set.as_object_mut().expect("one").remove("handle");
+                return set;
+            }
+        } else if object["rule"]["chain"] == "c" {
+            return object["rule"]["expr"].clone();
+        }
+    }
+    panic!("{}: {document}", case.text);
+}
+
+/// What 1.1.7 lists, as we would spell it.
+fn spelt(listed: &str) -> String {
+    let mut listed = listed.replace(STANDING, "gre");
+    for (theirs, ours) in SPELT_OTHERWISE {
+        listed = listed.replace(theirs, ours);
+    }
+    listed
+}
+
+/// Makes a case in the kernel, beside what stands there.
+fn make(case: &Case, kernel: &Sandbox) -> Result<Snapshot, String> {
+    let mut nft = connect(kernel);
+    let beside = format!("flush ruleset\n{}", setup(&case.family));
+    apply(&mut nft, &beside).expect("it is taken");
+    apply(&mut nft, &case.command())?;
+    Ok(nft.snapshot(Scope::all()).expect("a ruleset"))
+}
+
+/// What does not make the same instructions and sets as the case.
+fn is_again(
+    case: &Case,
+    now: &Snapshot,
+    what: &str,
+    again: Result<Vec<Vec<u8>>, String>,
+) -> Result<(), String> {
+    let first = of_text(now, &case.command()).map(without_elements)?;
+    let again = again.map_err(|error| format!("{what}\n{error}"))?;
+    match differing(&first, &without_elements(again)) {
+        Some(how) if case.text != IN_OTHER_ORDER => Err(format!("{what}\n{how}")),
+        _ => Ok(()),
+    }
+}
+
+/// And what is listed makes the same again.
+#[test]
+fn what_is_listed_is_what_nft_lists() {
+    let (beside, kernel) = (beside(), sandbox());
+    let (mut wrong, mut otherwise, mut refused) = (Vec::new(), [0; LISTED_OTHERWISE.len()], 0);
+    for case in &cases() {
+        let snapshot = match (make(case, &kernel), &case.json) {
+            (Ok(snapshot), Some(_)) => snapshot,
+            (Err(error), None) if error.contains("ENOENT") => {
+                refused += 1;
+                continue;
+            }
+            (made, _) => panic!("{} {}: {:?}", case.family, case.text, made.err()),
+        };
+        let ours = listed(&snapshot, case);
+        let theirs = spelt(&case.listed);
+        if ours != theirs {
+            let mut known = LISTED_OTHERWISE.iter();
+            match known.position(|(said, instead, _)| theirs.replace(said, instead) == ours) {
+                Some(index) => otherwise[index] += 1,
+                None => wrong.push(format!(
+                    "{} {}\nnft  {theirs}\nours {ours}",
+                    case.family, case.text
+                )),
+            }
+        }
+        if !case.is_set() {
+            let now = &beside[&case.family];
+            let again = of_text(now, &format!("add rule {} t c {ours}", case.family));
+            wrong.extend(is_again(case, now, &ours, again).err());
+        }
+    }
+    nothing_else("listed otherwise", &wrong);
+    assert!(otherwise.iter().all(|count| *count > 0), "{otherwise:?}");
+    // Keys of tunnels outside of tables of devices.
+    assert_eq!(refused, 5);
+}
+
+/// And what nft writes makes the same again, as does what we write.
+#[test]
+fn what_is_written_as_json_is_what_nft_writes() {
+    let (beside, kernel) = (beside(), sandbox());
+    let (mut wrong, mut same) = (Vec::new(), 0);
+    for case in &cases() {
+        let Some(mut theirs) = case.json.clone() else {
+            continue;
+        };
+        let snapshot = make(case, &kernel).expect("it is taken");
+        let ours = json_of(&snapshot, case);
+        if case.listed.starts_with(STANDING) {
+            theirs.as_array_mut().expect("a list").remove(0);
+        }
+        // Of sets that are declared by expressions we write the types, as nft 1.0.6 does.
+        let mut written = match case.is_set() {
+            true if NOT_IN_JSON.contains(&case.name()) => Vec::new(),
+            true => vec![&theirs],
+            false => vec![&ours],
+        };
+        // What is other words in text is other JSON, too.
+        if !case.is_set() && case.listed.replace(STANDING, "gre") == listed(&snapshot, case) {
+            same += 1;
+            written.push(&theirs);
+            if ours != theirs {
+                wrong.push(format!(
+                    "{} {}\nnft  {theirs}\nours {ours}",
+                    case.family, case.text
+                ));
+            }
+        }
+        let now = &beside[&case.family];
+        for written in written {
+            let object = match case.is_set() {
+                true => json!({ &case.text[..3]: written }),
+                false => json!({"rule": {
+                    "family": case.family, "table": "t", "chain": "c", "expr": written,
+                }}),
+            };
+            let script = Script::from_json(&json!({"nftables": [{"add": object}]}));
+            let again = script.map_err(|error| error.to_string());
+            let again = again.and_then(|script| messages(now, &script));
+            let what = format!("{} {written}", case.text);
+            wrong.extend(is_again(case, now, &what, again).err());
+        }
+    }
+    nothing_else("written otherwise", &wrong);
+    assert!(same > 400, "{same}");
+}
+
+/// Objects of tunnels: their blocks and their JSON as 1.1.7 lists and writes them. One without options it lists with a brace
+/// too much, and one without a source it does not survive.
+const OBJECTS: &[(&str, &str)] = &[
+    (
+        "id 10\nip6 saddr ::1\nip6 daddr ::2\nttl 255\nvxlan {\n\tgbp 7\n}",
+        r#""id":10,"src-ipv6":"::1","dst-ipv6":"::2","sport":0,"dport":0,"tos":0,"ttl":255,"type":"vxlan","tunnel":{"gbp":7}"#,
+    ),
+    (
+        "id 10\nip6 saddr ::1\nip6 daddr ::2\nttl 255\nerspan {\n\tversion 1\n\tindex 3\n}",
+        r#""id":10,"src-ipv6":"::1","dst-ipv6":"::2","sport":0,"dport":0,"tos":0,"ttl":255,"type":"erspan","tunnel":{"version":1,"index":3}"#,
+    ),
+    (
+        "id 10\nip saddr 1.2.3.4\nip daddr 1.1.1.1\nttl 255\nerspan {\n\tversion 2\n\tdirection ingress\n\tid 3\n}",
+        r#""id":10,"src-ipv4":"1.2.3.4","dst-ipv4":"1.1.1.1","sport":0,"dport":0,"tos":0,"ttl":255,"type":"erspan","tunnel":{"version":2,"dir":"ingress","hwid":3}"#,
+    ),
+    (
+        "id 10\nip saddr 1.2.3.4\nip daddr 1.1.1.1\nttl 255\n\
+         geneve {\n\tclass 0x1010 opt-type 0x1 data \"0x12345678\"\n\tclass 0x2020 opt-type 0x2 data \"0x8765432187654321\"\n}",
+        r#""id":10,"src-ipv4":"1.2.3.4","dst-ipv4":"1.1.1.1","sport":0,"dport":0,"tos":0,"ttl":255,"type":"geneve","tunnel":[{"class":4112,"opt-type":1,"data":"0x12345678"},{"class":8224,"opt-type":2,"data":"0x8765432187654321"}]"#,
+    ),
+    (
+        "id 10\nip saddr 1.2.3.4\nip daddr 4.3.2.1\nsport 10\ndport 20\ntos 3\nttl 64",
+        r#""id":10,"src-ipv4":"1.2.3.4","dst-ipv4":"4.3.2.1","sport":10,"dport":20,"tos":3,"ttl":64"#,
+    ),
+];
+
+#[test]
+fn objects_are_listed_and_written_as_by_nft() {
+    let kernel = sandbox();
+    for (entries, json) in OBJECTS {
+        let lines: String = entries
+            .lines()
+            .map(|line| format!("\t\t{line}\n"))
+            .collect();
+        let text = format!(
+            "table netdev t {{\n\ttunnel x {{\n{lines}\t}}\n\n\tchain c {{\n\t\ttunnel name \"x\"\n\t}}\n}}\n"
+        );
+        let json = format!(r#"{{"family":"netdev","name":"x","table":"t",{json}}}"#);
+        let mut nft = connect(&kernel);
+        let mut listed = |text: &str| {
+            apply(&mut nft, &format!("flush ruleset\n{text}")).expect("it is taken");
+            nft.snapshot(Scope::all()).expect("a ruleset")
+        };
+        let snapshot = listed(&text);
+        let options = Options::default();
+        assert_eq!(Listing::new(&snapshot, &options).to_string(), text);
+        let written = Listing::new(&snapshot, &options).json().to_string();
+        let document: Value = serde_json::from_str(&written).expect("it is JSON");
+        let objects = document["nftables"].as_array().expect("a list");
+        let find = |kind: &str| {
+            objects
+                .iter()
+                .find_map(|object| object.get(kind))
+                .expect(kind)
+        };
+        let mut tunnel = find("tunnel").clone();
+        tunnel.as_object_mut().expect("one").remove("handle");
+        let theirs: Value = serde_json::from_str(&json).expect("it is JSON");
+        assert_eq!(tunnel, theirs);
+        assert_eq!(find("rule")["expr"], json!([{"tunnel": "x"}]));
+        // And back.
+        let mut nft = connect(&kernel);
+        apply(&mut nft, "flush ruleset").expect("it is taken");
+        let script = Script::parse_json("tunnels.json", &written).expect("it is read");
+        carry_out(&mut nft, &script).expect("it is taken");
+        let again = nft.snapshot(Scope::all()).expect("a ruleset");
+        assert_eq!(Listing::new(&again, &options).to_string(), text);
+    }
+}

@@ -1,0 +1,286 @@
+//! Rules of random instructions that look into tunnels.
+
+use std::collections::BTreeSet;
+
+use chainwright::nft::expr::{
+    Bitwise, Cmp, CmpOp, Counter, Data, Decoded, Expression, Inner, InnerFlags, InnerType, Meta,
+    MetaKey, NestedExpression, Payload, PayloadBase, Register,
+};
+use chainwright::nft::{Chain, Family, Rule, RuleRef, Scope, Table, Transaction};
+use chainwright::text::{Options, rule};
+
+use super::{apply, nothing_else, of_text};
+use crate::common::random::Random;
+use crate::common::{connect, from_env, sandbox};
+
+/// The tunnels as the instruction has them: type, length of the header, what is in it.
+const TUNNELS: [(u32, u32, u32); 4] = [(1, 8, 0xf), (2, 8, 0xf), (3, 4, 0xc), (4, 4, 0xe)];
+
+fn inside<E: Expression>((inner_type, header, flags): (u32, u32, u32), what: &E) -> Inner<'static> {
+    Inner {
+        num: Some(0),
+        inner_type: Some(InnerType(inner_type)),
+        flags: Some(InnerFlags::from_bits_retain(flags)),
+        hdrsize: Some(header),
+        expr: Some(NestedExpression::new(what)),
+        ..Inner::default()
+    }
+}
+
+/// What a match is of, and with which value.
+#[derive(Clone, Copy)]
+enum Step {
+    Told(MetaKey, u32, u32),
+    At(PayloadBase, u32, u32, u32),
+}
+
+/// What may be asked of a packet together, each behind what asks for it.
+const RECIPES: &[&[Step]] = {
+    use PayloadBase as Base;
+    use Step::{At, Told};
+    const IP: Step = Told(MetaKey::PROTOCOL, 2, 0x800);
+    const IP6: Step = Told(MetaKey::PROTOCOL, 2, 0x86dd);
+    const TYPE_IP: Step = At(Base::LINK, 12, 2, 0x800);
+    const TYPE_IP6: Step = At(Base::LINK, 12, 2, 0x86dd);
+    const TYPE_TAG: Step = At(Base::LINK, 12, 2, 0x8100);
+    const TAG: Step = At(Base::LINK, 14, 2, 7);
+    const ICMP: Step = Told(MetaKey::L4PROTO, 1, 1);
+    const ECHO: Step = At(Base::TRANSPORT, 0, 1, 8);
+    const SOURCE: Step = At(Base::NETWORK, 12, 4, 0x0a00_0001);
+    const PORT: Step = At(Base::TRANSPORT, 2, 2, 53);
+    &[
+        &[IP, SOURCE],
+        &[IP, At(Base::NETWORK, 8, 1, 64), At(Base::NETWORK, 9, 1, 6)],
+        &[IP, At(Base::NETWORK, 9, 1, 47), PORT],
+        &[IP6, At(Base::NETWORK, 6, 1, 17), PORT],
+        &[
+            IP6,
+            At(Base::NETWORK, 6, 2, 1),
+            Told(MetaKey::L4PROTO, 1, 6),
+            PORT,
+        ],
+        &[TYPE_IP, SOURCE],
+        &[TYPE_IP6, At(Base::NETWORK, 7, 1, 64)],
+        &[At(Base::LINK, 12, 2, 0x806), At(Base::NETWORK, 6, 2, 1)],
+        &[
+            Told(MetaKey::PROTOCOL, 2, 0x806),
+            At(Base::NETWORK, 6, 2, 1),
+        ],
+        &[TYPE_TAG, TAG],
+        &[At(Base::LINK, 12, 2, 0x88a8), TAG],
+        &[TYPE_TAG, TAG, At(Base::LINK, 16, 2, 0x800), SOURCE],
+        &[TYPE_TAG, At(Base::LINK, 16, 2, 0x800), TAG],
+        &[Told(MetaKey::L4PROTO, 1, 6), PORT],
+        &[
+            Told(MetaKey::L4PROTO, 1, 17),
+            At(Base::TRANSPORT, 0, 2, 53),
+            PORT,
+        ],
+        &[Told(MetaKey::L4PROTO, 1, 17), At(Base::TRANSPORT, 4, 2, 7)],
+        &[Told(MetaKey::L4PROTO, 1, 47), PORT],
+        &[PORT],
+        &[TYPE_IP, ICMP, ECHO, At(Base::TRANSPORT, 4, 2, 7)],
+        &[TYPE_IP, ICMP, At(Base::TRANSPORT, 4, 2, 7)],
+        &[IP, ICMP, ECHO],
+        &[TYPE_IP, SOURCE, ICMP, ECHO],
+        &[IP, SOURCE, ICMP, ECHO],
+        &[
+            TYPE_IP6,
+            Told(MetaKey::L4PROTO, 1, 58),
+            At(Base::TRANSPORT, 0, 1, 128),
+        ],
+        &[
+            TYPE_IP,
+            Told(MetaKey::L4PROTO, 1, 2),
+            At(Base::TRANSPORT, 0, 1, 17),
+        ],
+        &[
+            IP,
+            Told(MetaKey::L4PROTO, 1, 2),
+            At(Base::TRANSPORT, 0, 1, 17),
+        ],
+        &[At(Base::TUNNEL, 4, 3, 7)],
+        &[At(Base::TUNNEL, 0, 1, 8)],
+        &[At(Base::TUNNEL, 2, 2, 0x800)],
+    ]
+};
+
+/// A value in so many bytes.
+fn bytes(number: u32, length: u32) -> Vec<u8> {
+    number.to_be_bytes()[4 - length as usize..].to_vec()
+}
+
+/// Some recipes one behind the other, here and there without a step, or with one from elsewhere.
+fn steps(random: &mut Random) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for _ in 0..1 + random.below(3) {
+        steps.extend_from_slice(random.pick(RECIPES));
+    }
+    if random.once_in(4) {
+        steps.remove(random.below(steps.len()));
+    }
+    if random.once_in(4) {
+        let other = random.pick(RECIPES);
+        steps.insert(random.below(steps.len() + 1), random.pick(other));
+    }
+    steps
+}
+
+/// A rule of matches that may say something together.
+fn random_rule(random: &mut Random, family: Family) -> Rule<'static> {
+    let mut rule = Rule::new(family, "t", "c");
+    let tunnel = random.pick(&TUNNELS);
+    // What carries it, mostly.
+    if !random.once_in(12) {
+        let number = if tunnel.0 > 2 { 47 } else { 17 };
+        rule = rule
+            .with(&Meta::load(MetaKey::L4PROTO, Register::R1))
+            .with(&Cmp::eq(Register::R1, &[number]));
+    }
+    for step in steps(random) {
+        let tunnel = match random.once_in(30) {
+            true => random.pick(&TUNNELS),
+            false => tunnel,
+        };
+        let operation = match random.once_in(15) {
+            true => CmpOp::NEQ,
+            false => CmpOp::EQ,
+        };
+        let value = match step {
+            Step::Told(key, length, number) => {
+                rule = rule.with(&inside(tunnel, &Meta::load(key, Register::R1)));
+                bytes(number, length)
+            }
+            Step::At(base, offset, length, number) => {
+                let load = Payload::load(base, offset, length, Register::R1);
+                rule = match base == PayloadBase::TRANSPORT && random.once_in(8) {
+                    true => rule.with(&load),
+                    false => rule.with(&inside(tunnel, &load)),
+                };
+                if (base, offset) == (PayloadBase::LINK, 14) {
+                    let tag = Bitwise::mask_xor(Register::R1, &[0x0f, 0xff], &[0, 0]);
+                    rule = rule.with(&tag);
+                }
+                bytes(number, length)
+            }
+        };
+        rule = rule.with(&Cmp::new(Register::R1, operation, &value));
+        if random.once_in(20) {
+            rule = rule.with(&Counter::new(0, 0));
+        }
+    }
+    rule
+}
+
+/// What the matches of a rule ask between two things that it does, whatever their order: of bytes of the packet each by
+/// itself.
+fn asked(rule: &RuleRef<'_>) -> Vec<BTreeSet<String>> {
+    let mut asked = vec![BTreeSet::new()];
+    let mut loaded: (String, Option<Payload>) = (String::new(), None);
+    for expression in rule.expressions().into_iter().flatten() {
+        let decoded = expression.and_then(|expression| expression.decode());
+        match decoded.expect("it is whole") {
+            Decoded::Inner(inner) => {
+                let within = inner
+                    .expr
+                    .as_ref()
+                    .expect("one")
+                    .decode()
+                    .expect("it is whole");
+                let kind = inner.inner_type.expect("one").0;
+                loaded = match within {
+                    Decoded::Payload(payload) => (format!("in {kind}"), Some(payload)),
+                    other => (format!("in {kind} {other}"), None),
+                };
+            }
+            Decoded::Payload(payload) => loaded = (String::new(), Some(payload)),
+            Decoded::Cmp(cmp) => {
+                let last = asked.last_mut().expect("one");
+                let Some(Data::Value(value)) = &cmp.data else {
+                    panic!("{cmp}");
+                };
+                match (&loaded, cmp.op) {
+                    ((within, Some(payload)), Some(CmpOp::EQ)) => {
+                        let base = payload.base.expect("one").0;
+                        let offset = payload.offset.expect("one");
+                        for (at, byte) in (offset..).zip(value.iter()) {
+                            last.insert(format!("{within} {base} {at} is {byte}"));
+                        }
+                    }
+                    ((within, Some(payload)), _) => {
+                        _ = last.insert(format!("{within} {payload} {cmp}"))
+                    }
+                    ((what, None), _) => _ = last.insert(format!("{what} {cmp}")),
+                }
+            }
+            Decoded::Bitwise(bitwise) => {
+                let whole = loaded.1.map(|payload| payload.to_string());
+                loaded = (
+                    format!("{} {} {bitwise}", loaded.0, whole.unwrap_or_default()),
+                    None,
+                );
+            }
+            Decoded::Counter(_) => asked.push(BTreeSet::new()),
+            other => loaded = (other.to_string(), None),
+        }
+    }
+    asked
+}
+
+/// Whatever instructions look into tunnels: what is listed of them asks the same again, or they are listed as bytecode.
+#[test]
+fn words_of_any_instructions_ask_the_same() {
+    let mut random = Random::new();
+    let count = from_env("RULES", 6_000);
+    let (mut spoken, mut inside_spoken, mut wrong) = (0, 0, Vec::new());
+    for family in [Family::IP, Family::INET, Family::NETDEV, Family::BRIDGE] {
+        let kernel = sandbox();
+        let mut nft = connect(&kernel);
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(family, "t")).expect("it fits");
+        tx.add(&Chain::new(family, "t", "c")).expect("it fits");
+        for _ in 0..count / 4 {
+            tx.add(&random_rule(&mut random, family)).expect("it fits");
+        }
+        nft.commit(&tx).unwrap_or_else(|error| panic!("{error}"));
+        let now = nft.snapshot(Scope::all()).expect("a ruleset");
+        let table = now.tables().next().expect("one");
+        let chain = table.chains().next().expect("one");
+        let options = Options::default();
+        let name = family.name().expect("a name");
+        let (mut texts, mut first) = (String::new(), Vec::new());
+        for each in chain.rules() {
+            let Some(words) = rule(&table, &each, &options) else {
+                continue;
+            };
+            // One that holds nothing.
+            if words.is_empty() {
+                continue;
+            }
+            spoken += 1;
+            inside_spoken += usize::from(each.to_string().contains("inner"));
+            let text = format!("add rule {name} t d {words}\n");
+            match of_text(&now, &text) {
+                Ok(_) => {
+                    texts += &text;
+                    first.push((words, asked(&each)));
+                }
+                Err(error) => wrong.push(error),
+            }
+        }
+        let all = format!("add chain {name} t d\n{texts}");
+        apply(&mut nft, &all).unwrap_or_else(|error| panic!("{error}"));
+        let now = nft.snapshot(Scope::all()).expect("a ruleset");
+        let chain = now.chain(family, "t", "d").expect("it is there");
+        let mut again = chain.rules();
+        for (words, first) in first {
+            let again = asked(&again.next().expect("as many"));
+            if first != again {
+                wrong.push(format!("{words}\n  {first:?}\n  {again:?}"));
+            }
+        }
+    }
+    println!("{spoken} of {count} have words, {inside_spoken} of them about what is inside");
+    nothing_else("made otherwise", &wrong);
+    assert!(inside_spoken > count / 8, "{inside_spoken} of {count}");
+}

@@ -1,0 +1,193 @@
+//! What is sent: for a text in nft's language our messages are those of nft 1.0.6, byte for byte. What is passed over stands at
+//! [`compared`], what differs here, and each is counted.
+
+use crate::common::rulesets::{OF_CLIENTS, Ruleset, TypedRules, data};
+use crate::common::sandbox;
+use crate::common::scripts::without_else;
+use crate::common::tools::nft_pieces;
+use crate::common::wire::{Passed, compared, readable, sent_by_nft, sent_by_us};
+use chainwright::iptables::Family;
+use chainwright::iptables::translate::Translation;
+use chainwright::netns::Sandbox;
+
+/// Texts of which other messages are sent, how many, and why.
+const DIFFERENT: &[(&str, usize, &str)] = &[(
+    "sets-concatenation-six-fields",
+    1,
+    "nft notes five of the six fields beside the set, and so lists other elements than there are",
+)];
+
+/// The same of commands.
+const DIFFERENT_COMMANDS: &[(&str, usize, &str)] = &[
+    (
+        "add set ip j sm { type ipv4_addr; flags interval; auto-merge; elements = { 11.0.0.0/8 }; }",
+        3,
+        "the set is there and has 10.0.0.0/8, which nft does not join with what only touches it in such a command",
+    ),
+    (
+        "add set ip j twice { type ipv4_addr; flags interval; }\n\
+         add element ip j twice { 1.0.0.0/8 }\n\
+         add element ip j twice { 3.0.0.0/8 }",
+        4,
+        "ranges that commands add to a new set nft sends with the set, and then once more: a message more, before the others",
+    ),
+];
+
+/// What was compared.
+#[derive(Default)]
+struct Report {
+    texts: usize,
+    messages: usize,
+    rules: usize,
+    passed: Passed,
+    differ: Vec<(String, String)>,
+}
+
+impl Report {
+    /// What both send for a text in a sandbox, in which nft carries it out.
+    fn compare(&mut self, name: &str, sandbox: &Sandbox, text: &str) {
+        let mut differs = |how: String| self.differ.push((name.to_owned(), how));
+        let ours = sent_by_us(sandbox, text);
+        let theirs = sent_by_nft(sandbox, text);
+        let (ours, theirs) = match (ours, theirs) {
+            (Ok(ours), Ok(theirs)) => (ours, theirs),
+            (ours, theirs) => {
+                return differs(format!(
+                    "refused: by us {:?}, by nft {:?}",
+                    ours.err(),
+                    theirs.err()
+                ));
+            }
+        };
+        let ((ours, passed_by_us), (theirs, passed)) = (compared(&ours), compared(&theirs));
+        self.texts += 1;
+        self.messages += theirs.len();
+        self.rules += theirs
+            .iter()
+            .filter(|message| message[4..6] == [6, 10])
+            .count();
+        self.passed.generations += passed_by_us.generations;
+        self.passed.known_sets += passed.known_sets;
+        assert_eq!(
+            (passed.generations, passed_by_us.known_sets),
+            (0, 0),
+            "{name}"
+        );
+        for (ours, theirs) in ours.iter().zip(&theirs).filter(|(one, other)| one != other) {
+            differs(format!("nft  {}ours {}", readable(theirs), readable(ours)));
+        }
+        if ours.len() != theirs.len() {
+            differs(format!(
+                "nft sends {} messages, we {}",
+                theirs.len(),
+                ours.len()
+            ));
+        }
+    }
+
+    #[track_caller]
+    fn finish(self, different: &[(&str, usize, &str)]) {
+        println!(
+            "{} texts, {} messages, {} rules; {:?}",
+            self.texts, self.messages, self.rules, self.passed
+        );
+        let mut unexpected = Vec::new();
+        for (name, how) in &self.differ {
+            if !different.iter().any(|(other, ..)| other == name) {
+                unexpected.push(format!("===== {name}:\n{how}"));
+            }
+        }
+        assert!(
+            unexpected.is_empty(),
+            "{} differ\n{}",
+            unexpected.len(),
+            unexpected.join("\n")
+        );
+        for (name, count, why) in different {
+            let found = self
+                .differ
+                .iter()
+                .filter(|(other, _)| other == name)
+                .count();
+            assert_eq!(found, *count, "{name}: {why}");
+        }
+    }
+}
+
+#[test]
+fn rulesets_are_sent_as_nft_sends_them() {
+    let mut report = Report::default();
+    let mut left_out = 0;
+    for ruleset in Ruleset::all() {
+        let Some(sandbox) = ruleset.prepare() else {
+            continue;
+        };
+        let (text, lines) = without_else(&ruleset.text);
+        left_out += lines;
+        report.compare(&ruleset.name, &sandbox, &text);
+    }
+    assert!(report.texts > 90, "{}", report.texts);
+    assert_eq!(left_out, 2);
+    // Those with sets that join their ranges, that have one up to the last value, or that rules make dynamic: they are
+    // read beside what is there.
+    assert_eq!(
+        report.passed,
+        Passed {
+            generations: 13,
+            ..Passed::default()
+        }
+    );
+    report.finish(DIFFERENT);
+}
+
+#[test]
+fn rules_of_every_expression_are_sent_as_nft_sends_them() {
+    let mut rules = TypedRules::new();
+    rules.rules.retain(|rule| without_else(rule).1 == 0);
+    let sandbox = sandbox();
+    let mut report = Report::default();
+    for (number, piece) in rules.pieces().enumerate() {
+        report.compare(&format!("piece {number}"), &sandbox, &piece);
+    }
+    assert!(report.rules > 5_000, "{}", report.rules);
+    report.finish(&[]);
+}
+
+/// In pieces that an ordinary user's socket takes.
+#[test]
+fn rulesets_of_clients_are_sent_as_nft_sends_them() {
+    let mut report = Report::default();
+    for name in OF_CLIENTS {
+        let text = match name.ends_with(".save") {
+            false => data(name),
+            // What iptables' rules are in nft's language.
+            true => {
+                Translation::of(Family::Ipv4, data(name))
+                    .expect("it is read")
+                    .text
+            }
+        };
+        let sandbox = sandbox();
+        for piece in nft_pieces(&text) {
+            report.compare(name, &sandbox, &piece);
+        }
+    }
+    assert!(report.rules > 5_900, "{}", report.rules);
+    report.finish(&[]);
+}
+
+/// Each command in a text of its own, or a few, behind what the ones before it made; those that the kernel refuses are sent as
+/// well.
+#[test]
+fn commands_are_sent_as_nft_sends_them() {
+    let sandbox = sandbox();
+    let mut report = Report::default();
+    for text in data("nft/commands.txt").split("\n\n") {
+        let text = text.trim_end();
+        if !text.starts_with('#') {
+            report.compare(text, &sandbox, &format!("{text}\n"));
+        }
+    }
+    assert!(report.texts > 200, "{}", report.texts);
+    report.finish(DIFFERENT_COMMANDS);
+}

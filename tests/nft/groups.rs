@@ -1,0 +1,486 @@
+//! A change in groups: those that the kernel refuses are set aside, the rest is committed in one transaction. Each
+//! test is made with the kernel, and with the model of it.
+
+use std::collections::BTreeMap;
+
+use crate::common::{bound_chain, connect, report, rule_of_bound_chain, sandbox};
+use bstr::{BString, ByteSlice};
+use chainwright::nft::expr::{Counter, Immediate, Lookup, Payload, PayloadBase, Register, Verdict};
+use chainwright::nft::live::Model;
+use chainwright::nft::{
+    Chain, CommitError, CommittedGroups, Connection, DataType, Element, Family, Groups, Outcome,
+    Rule, Scope, Set, Table, Transaction,
+};
+
+const IP: Family = Family::IP;
+
+/// Makes a test with the kernel, and with the model.
+fn with_both(test: impl Fn(&mut Connection)) {
+    let sandbox = sandbox();
+    test(&mut connect(&sandbox));
+    test(&mut Model::new().connect().unwrap());
+}
+
+fn written(fill: impl FnOnce(&mut Transaction)) -> Transaction {
+    let mut tx = Transaction::new();
+    fill(&mut tx);
+    tx
+}
+
+fn chain(tx: &mut Transaction, name: &str) {
+    tx.add(&Chain::new(IP, "t", name.to_owned())).unwrap();
+}
+
+fn jump(tx: &mut Transaction, from: &str, to: &str) {
+    let rule = Rule::new(IP, "t", from.to_owned()).with(&Immediate::jump(to.to_owned()));
+    tx.add(&rule).unwrap();
+}
+
+/// A set of addresses that has no name and no number yet.
+fn anonymous() -> Set<'static> {
+    Set::anonymous(IP, "t", "__set%d", 0, DataType::IPV4_ADDR, 4)
+}
+
+/// The table that all are in.
+fn base() -> Transaction {
+    written(|tx| _ = tx.add(&Table::new(IP, "t")).unwrap())
+}
+
+#[track_caller]
+fn committed<'g, K>(nft: &mut Connection, groups: &'g Groups<K>) -> CommittedGroups<'g, K> {
+    let before = nft.generation().unwrap();
+    let committed = match nft.commit_groups(groups) {
+        Ok(committed) => committed,
+        Err(error) => panic!("{}", report(&error)),
+    };
+    // All that was committed was so at once.
+    let after = nft.generation().unwrap();
+    match committed.generation {
+        None => assert_eq!(after, before),
+        Some(made) => {
+            assert_eq!(made, after);
+            assert_eq!(made.number(), before.number() + 1);
+        }
+    }
+    assert_eq!(
+        committed.committed.len() + committed.set_aside.len(),
+        groups.len()
+    );
+    committed
+}
+
+/// Each group that was set aside: the words of its failures, and because of which others.
+fn aside<'g>(
+    committed: &CommittedGroups<'g, &'g str>,
+) -> Vec<(&'g str, Vec<String>, Vec<&'g str>)> {
+    let set_aside = committed.set_aside.iter();
+    set_aside
+        .map(|aside| {
+            let failures = aside.failures.iter().map(|failure| {
+                let operation = failure.operation.as_ref().unwrap();
+                format!("{operation}: {}", failure.errno.name())
+            });
+            let because_of = aside.because_of.iter().map(|key| **key);
+            (*aside.key, failures.collect(), because_of.collect())
+        })
+        .collect()
+}
+
+fn chains(nft: &mut Connection) -> Vec<String> {
+    let mut names = Vec::new();
+    let chains = nft.chains(Scope::all()).unwrap();
+    chains
+        .for_each(|chain| names.push(chain.name().to_string()))
+        .unwrap();
+    names.sort();
+    names
+}
+
+/// A service: a chain, and a rule of it that looks an address up in a set without a name. All number that set alike.
+fn service(number: u16, target: &str) -> Transaction {
+    let name = format!("svc-{number}");
+    written(|tx| {
+        chain(tx, &name);
+        let set = tx.add_anonymous(&anonymous()).unwrap();
+        let [high, low] = number.to_be_bytes();
+        tx.add_elements(&set, [Element::new(&[10, 0, high, low])])
+            .unwrap();
+        let lookup = Lookup {
+            set_id: set.id,
+            ..Lookup::set(Register::R1, "__set%d")
+        };
+        let address = Payload::load(PayloadBase::NETWORK, 16, 4, Register::R1);
+        let rule = Rule::new(IP, "t", name.clone())
+            .with(&address)
+            .with(&lookup)
+            .with(&Immediate::jump(target.to_owned()));
+        tx.add(&rule).unwrap();
+    })
+}
+
+#[test]
+fn one_bad_service_of_a_thousand() {
+    with_both(|nft| {
+        let mut groups = Groups::new();
+        groups.add(
+            u16::MAX,
+            written(|tx| {
+                tx.add(&Table::new(IP, "t")).unwrap();
+                chain(tx, "pods");
+            }),
+        );
+        for number in 0..1000 {
+            let target = if number == 617 { "none" } else { "pods" };
+            groups.add(number, service(number, target));
+        }
+        let done = committed(nft, &groups);
+        assert_eq!(done.attempts, 2);
+        assert_eq!(done.committed.len(), 1000);
+        let [bad] = &done.set_aside[..] else {
+            panic!("{:?}", done.set_aside);
+        };
+        assert_eq!((*bad.key, bad.because_of.len()), (617, 0));
+        let [failure] = &bad.failures[..] else {
+            panic!("{bad:?}");
+        };
+        let operation = failure.operation.as_ref().unwrap();
+        assert_eq!(operation.to_string(), "add rule ip t svc-617 #3");
+        assert_eq!(failure.errno.name(), "ENOENT");
+
+        // Each has its own set, with its own address.
+        let snapshot = nft.snapshot(Scope::all()).unwrap();
+        let table = snapshot.table(IP, "t").unwrap();
+        let addresses: BTreeMap<BString, Vec<u8>> = (table.sets())
+            .map(|set| {
+                let mut keys = set.elements().map(|e| e.key_bytes().unwrap().to_vec());
+                let only = keys.next().unwrap();
+                assert_eq!(keys.next(), None);
+                (set.set().name().to_owned(), only)
+            })
+            .collect();
+        assert_eq!(addresses.len(), 999);
+        for number in (0..1000_u16).filter(|number| *number != 617) {
+            let name = format!("svc-{number}");
+            let chain = snapshot.chain(IP, "t", name.as_str()).unwrap();
+            let rule = chain.rules().next().unwrap();
+            let mut expressions = rule.expressions().unwrap().map(Result::unwrap);
+            let lookup = expressions.find(|e| e.name == "lookup").unwrap();
+            let named =
+                |name: &BString| lookup.attributes.contains_str([name, &b"\0"[..]].concat());
+            let (_, address) = addresses.iter().find(|(name, _)| named(name)).unwrap();
+            let [high, low] = number.to_be_bytes();
+            assert_eq!(address, &[10, 0, high, low], "{name}");
+        }
+    });
+}
+
+#[test]
+fn what_depends_on_a_group_goes_with_it() {
+    with_both(|nft| {
+        let mut groups = Groups::new();
+        groups.add("base", base());
+        groups.add(
+            "pods",
+            written(|tx| {
+                chain(tx, "pods");
+                jump(tx, "pods", "none");
+            }),
+        );
+        groups.add(
+            "web",
+            written(|tx| {
+                chain(tx, "web");
+                jump(tx, "web", "pods");
+            }),
+        );
+        groups.add("dns", written(|tx| chain(tx, "dns")));
+        groups.add(
+            "entry",
+            written(|tx| {
+                chain(tx, "entry");
+                jump(tx, "entry", "dns");
+                jump(tx, "entry", "web");
+            }),
+        );
+        let done = committed(nft, &groups);
+        assert_eq!(done.committed, [&"base", &"dns"]);
+        let refused = |words: &str| vec![format!("{words}: ENOENT")];
+        assert_eq!(
+            aside(&done),
+            [
+                ("pods", refused("add rule ip t pods #1"), vec![]),
+                ("web", refused("add rule ip t web #1"), vec!["pods"]),
+                ("entry", refused("add rule ip t entry #2"), vec!["web"]),
+            ]
+        );
+        assert_eq!(done.attempts, 4);
+        assert_eq!(chains(nft), ["dns"]);
+    });
+}
+
+#[test]
+fn a_table_that_is_refused_takes_all_that_is_in_it_along() {
+    with_both(|nft| {
+        let mut groups = Groups::new();
+        groups.add(
+            "other",
+            written(|tx| _ = tx.add(&Table::new(IP, "other")).unwrap()),
+        );
+        groups.add(
+            "base",
+            written(|tx| {
+                tx.add(&Table::new(IP, "t")).unwrap();
+                tx.create(&Table::new(IP, "t")).unwrap();
+            }),
+        );
+        groups.add("web", written(|tx| chain(tx, "web")));
+        groups.add("dns", written(|tx| chain(tx, "dns")));
+        let done = committed(nft, &groups);
+        assert_eq!(done.committed, [&"other"]);
+        let told = aside(&done);
+        assert_eq!(told[0].1, ["create table ip t #1: EEXIST"]);
+        assert_eq!((told[1].0, &told[1].2[..]), ("web", &["base"][..]));
+        assert_eq!((told[2].0, &told[2].2[..]), ("dns", &["base"][..]));
+    });
+}
+
+/// It shows only when all jumps are there.
+#[test]
+fn the_group_that_closes_a_loop_is_set_aside() {
+    with_both(|nft| {
+        let mut groups = Groups::new();
+        groups.add(
+            "base",
+            written(|tx| {
+                tx.add(&Table::new(IP, "t")).unwrap();
+                for name in ["a", "b", "c"] {
+                    chain(tx, name);
+                }
+                let base = Chain::new(IP, "t", "input").with_hook(
+                    "filter",
+                    chainwright::nft::Hook::INPUT,
+                    chainwright::nft::Priority::FILTER,
+                );
+                tx.add(&base).unwrap();
+                jump(tx, "input", "a");
+            }),
+        );
+        groups.add("a to b", written(|tx| jump(tx, "a", "b")));
+        groups.add("b to c", written(|tx| jump(tx, "b", "c")));
+        groups.add("c to a", written(|tx| jump(tx, "c", "a")));
+        groups.add("more", written(|tx| chain(tx, "d")));
+        let done = committed(nft, &groups);
+        assert_eq!(done.committed, [&"base", &"a to b", &"b to c", &"more"]);
+        let told = aside(&done);
+        assert_eq!(told.len(), 1);
+        assert_eq!(told[0].0, "c to a");
+        assert!(
+            ["ELOOP", "EMLINK"]
+                .iter()
+                .any(|errno| told[0].1[0].ends_with(errno)),
+            "{told:?}"
+        );
+    });
+}
+
+/// The kernel sees it when it commits, and names no operation.
+#[test]
+fn a_set_that_no_rule_uses_is_found() {
+    with_both(|nft| {
+        let mut groups = Groups::new();
+        groups.add("base", base());
+        groups.add(
+            "set",
+            written(|tx| {
+                chain(tx, "c");
+                tx.add_anonymous(&anonymous()).unwrap();
+            }),
+        );
+        groups.add(
+            "chain",
+            written(|tx| _ = tx.add(&bound_chain(IP, "t", 1)).unwrap()),
+        );
+        groups.add("more", written(|tx| chain(tx, "d")));
+        let done = committed(nft, &groups);
+        assert_eq!(done.committed, [&"base", &"more"]);
+        let told = aside(&done);
+        assert_eq!(told[0].1, ["add set ip t __set%d #1: EINVAL"]);
+        assert_eq!((told[1].0, told.len()), ("chain", 2));
+        assert_eq!(chains(nft), ["d"]);
+    });
+}
+
+#[test]
+fn bound_chains_of_several_groups_are_kept_apart() {
+    with_both(|nft| {
+        let mut groups = Groups::new();
+        groups.add("base", base());
+        for (name, number) in [("one", 1), ("two", 2)] {
+            let tx = written(|tx| {
+                chain(tx, name);
+                tx.add(&bound_chain(IP, "t", 7)).unwrap();
+                let inner = rule_of_bound_chain(IP, "t", 7).with(&Counter::new(number, 0));
+                tx.add(&inner).unwrap();
+                let rule = Rule::new(IP, "t", name).with(&Immediate::verdict(Verdict::JumpId(7)));
+                tx.add(&rule).unwrap();
+            });
+            groups.add(name, tx);
+        }
+        let done = committed(nft, &groups);
+        assert!(done.set_aside.is_empty(), "{:?}", aside(&done));
+        assert_eq!(done.attempts, 1);
+        let snapshot = nft.snapshot(Scope::all()).unwrap();
+        let mut rules = Vec::new();
+        for chain in snapshot.table(IP, "t").unwrap().chains() {
+            rules.push(chain.rules().count());
+        }
+        assert_eq!(rules, [1, 1, 1, 1]);
+    });
+}
+
+/// A group that fails did something before that, for which another one fails: that one is tried without it.
+#[test]
+fn who_failed_only_beside_another_gets_a_second_chance() {
+    with_both(|nft| {
+        let there = written(|tx| {
+            tx.add(&Table::new(IP, "t")).unwrap();
+            chain(tx, "shared");
+        });
+        nft.commit(&there).unwrap();
+        let mut groups = Groups::new();
+        groups.add(
+            "bad",
+            written(|tx| {
+                tx.delete(&Chain::new(IP, "t", "shared")).unwrap();
+                tx.create(&Table::new(IP, "t")).unwrap();
+            }),
+        );
+        groups.add(
+            "innocent",
+            written(|tx| _ = tx.add(&Rule::new(IP, "t", "shared")).unwrap()),
+        );
+        groups.add("worse", written(|tx| jump(tx, "shared", "none")));
+        groups.add("good", written(|tx| chain(tx, "more")));
+        let done = committed(nft, &groups);
+        assert_eq!(done.committed, [&"innocent", &"good"]);
+        let told = aside(&done);
+        let keys: Vec<&str> = told.iter().map(|(key, ..)| *key).collect();
+        assert_eq!(keys, ["bad", "worse"]);
+        assert_eq!(told[0].1, ["create table ip t #1: EEXIST"]);
+    });
+}
+
+#[test]
+fn where_all_are_refused_nothing_is_changed() {
+    with_both(|nft| {
+        let mut groups = Groups::new();
+        groups.add("one", written(|tx| chain(tx, "a")));
+        groups.add("two", written(|tx| chain(tx, "b")));
+        let done = committed(nft, &groups);
+        assert!(done.committed.is_empty() && done.generation.is_none());
+        assert_eq!(done.set_aside.len(), 2);
+        let nothing = Groups::<&str>::new();
+        assert_eq!(committed(nft, &nothing).attempts, 0);
+    });
+}
+
+#[test]
+fn a_generation_that_moved_is_nobodys_fault() {
+    with_both(|nft| {
+        let before = nft.generation().unwrap();
+        nft.commit(&base()).unwrap();
+        let mut groups = Groups::new();
+        groups.add("one", written(|tx| chain(tx, "a")));
+        groups.add("two", written(|tx| jump(tx, "a", "none")));
+        groups.expect_generation(before);
+        let error: CommitError = nft.commit_groups(&groups).unwrap_err();
+        assert!(error.generation_moved());
+        assert_eq!(error.outcome, Outcome::NothingApplied);
+        assert!(chains(nft).is_empty());
+        groups.expect_generation(nft.generation().unwrap());
+        let done = committed(nft, &groups);
+        assert_eq!(
+            (done.committed, chains(nft)),
+            (vec![&"one"], vec!["a".to_owned()])
+        );
+    });
+}
+
+/// Others commit in tables of their own all the while.
+#[test]
+fn through_a_guard() {
+    let sandbox = sandbox();
+    let (mut nft, mut other) = (connect(&sandbox), connect(&sandbox));
+    nft.commit(&base()).unwrap();
+    let mut guard = sandbox
+        .run(|| nft.guard(&[Scope::table(IP, "t")]))
+        .unwrap()
+        .unwrap();
+    let mut elsewhere = Transaction::new();
+    elsewhere.add(&Table::new(IP, "other")).unwrap();
+    other.commit(&elsewhere).unwrap();
+    let mut groups = Groups::new();
+    groups.add("bad", written(|tx| jump(tx, "none", "a")));
+    groups.add("good", written(|tx| chain(tx, "a")));
+    let done = guard.commit_groups(&mut nft, &groups).unwrap();
+    assert_eq!(done.committed, [&"good"]);
+    assert_eq!(done.generation, Some(nft.generation().unwrap()));
+    let error = guard.commit_groups(&mut nft, &groups).unwrap_err();
+    assert!(error.generation_moved());
+}
+
+/// A set and a chain of one name: who was to make the set is not to blame for the chain.
+#[test]
+fn what_has_the_name_of_another_kind_is_not_to_blame() {
+    with_both(|nft| {
+        nft.commit(&base()).unwrap();
+        let set = |tx: &mut Transaction, name: &'static str| {
+            let set = Set::new(IP, "t", name, DataType::IPV4_ADDR, 4);
+            _ = tx.add(&set).unwrap();
+        };
+        let mut groups = Groups::new();
+        groups.add("set", written(|tx| set(tx, "x")));
+        groups.add(
+            "broken set",
+            written(|tx| {
+                set(tx, "y");
+                jump(tx, "none", "x");
+            }),
+        );
+        groups.add(
+            "broken chain",
+            written(|tx| {
+                chain(tx, "x");
+                chain(tx, "y");
+                jump(tx, "none", "x");
+            }),
+        );
+        groups.add(
+            "user",
+            written(|tx| {
+                chain(tx, "user");
+                jump(tx, "user", "y");
+            }),
+        );
+        let done = committed(nft, &groups);
+        assert_eq!(done.committed, [&"set"]);
+        let user = &done.set_aside[2];
+        assert_eq!(
+            (*user.key, &user.because_of[..]),
+            ("user", &[&"broken chain"][..])
+        );
+    });
+}
+
+/// Without anything to try the kernel is not asked.
+#[test]
+fn attempts_are_what_the_kernel_was_asked() {
+    with_both(|nft| {
+        let mut groups = Groups::new();
+        groups.add("one", written(|tx| chain(tx, "a")));
+        groups.add("two", written(|tx| chain(tx, "b")));
+        groups.add("three", written(|tx| chain(tx, "c")));
+        let done = committed(nft, &groups);
+        assert_eq!((done.set_aside.len(), done.attempts), (3, 2));
+    });
+}

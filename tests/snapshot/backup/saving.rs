@@ -1,0 +1,283 @@
+//! Saving: who may read the file, what is replaced, and what becomes of the old one if it fails.
+
+use std::fs::Permissions;
+use std::io;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use caps::{CapSet, Capability};
+use chainwright::nft::NotRegular;
+use nix::mount::{MsFlags, mount};
+use nix::sched::{CloneFlags, unshare};
+use nix::sys::stat::Mode;
+use nix::unistd::mkfifo;
+
+use super::*;
+
+#[test]
+fn a_file_is_its_owners_alone() {
+    let place = Place::new();
+    let (one, two) = (snapshot_of(SMALL), snapshot_of(LARGE));
+    one.save(place.path()).unwrap();
+    let mode = || fs::metadata(place.path()).unwrap().mode() & 0o7777;
+    assert_eq!(mode(), 0o600);
+    // Also where one that all could read was before.
+    fs::set_permissions(place.path(), Permissions::from_mode(0o666)).unwrap();
+    let mut before = fs::File::open(place.path()).unwrap();
+    two.save(place.path()).unwrap();
+    assert_eq!(mode(), 0o600);
+    assert_eq!(place.names(), ["backup"]);
+    // Who had the old one open reads the old one.
+    let mut old = Vec::new();
+    before.read_to_end(&mut old).unwrap();
+    assert_eq!(Parts::of(&old).messages, Parts::of(&file_of(&one)).messages);
+    let new = Snapshot::load(place.path()).unwrap();
+    assert_eq!(new.to_string(), two.to_string());
+}
+
+#[test]
+fn only_a_regular_file_is_replaced() {
+    let place = Place::new();
+    let snapshot = snapshot_of(SMALL);
+    let refused = |name: &str, kind: NotRegular, said: &str| {
+        let path = place.0.path().join(name);
+        let before = fs::symlink_metadata(&path).unwrap();
+        let error = snapshot.save(&path).unwrap_err();
+        let FileError::NotRegular { path: named, what } = &error else {
+            panic!("{name}: {error:?}");
+        };
+        assert_eq!((named, *what), (&path, kind));
+        assert!(report(&error).contains(said), "{error}");
+        let after = fs::symlink_metadata(&path).unwrap();
+        assert_eq!((after.dev(), after.ino()), (before.dev(), before.ino()));
+        assert_eq!(after.file_type(), before.file_type());
+    };
+    let at = |name: &str| place.0.path().join(name);
+    fs::create_dir(at("directory")).unwrap();
+    refused(
+        "directory",
+        NotRegular::Directory,
+        "is a directory, and only",
+    );
+    mkfifo(&at("pipe"), Mode::S_IRWXU).unwrap();
+    refused("pipe", NotRegular::Pipe, "is a named pipe");
+    let listener = UnixListener::bind(at("socket")).unwrap();
+    refused("socket", NotRegular::Socket, "is a socket");
+    drop(listener);
+
+    // Links: to a file, to a device, to nothing.
+    fs::write(at("target"), "somebody's").unwrap();
+    for (name, target) in [
+        ("link", "target"),
+        ("null", "/dev/null"),
+        ("lost", "nowhere"),
+    ] {
+        symlink(target, at(name)).unwrap();
+        refused(name, NotRegular::Link, "give the path that it points to");
+        assert_eq!(fs::read_link(at(name)).unwrap(), Path::new(target));
+    }
+    assert_eq!(fs::read(at("target")).unwrap(), b"somebody's");
+
+    // A device can be made by root alone, and be mounted here by all. Nothing else is renamed onto a mount.
+    fs::write(at("device"), "").unwrap();
+    apart(|| {
+        let none = None::<&str>;
+        mount(
+            Some("/dev/zero"),
+            &at("device"),
+            none,
+            MsFlags::MS_BIND,
+            none,
+        )
+        .unwrap();
+        refused("device", NotRegular::Device, "is a device");
+    });
+
+    // Nothing is left beside them, and a file in their place is replaced.
+    let mut names = [
+        "device",
+        "directory",
+        "link",
+        "lost",
+        "null",
+        "pipe",
+        "socket",
+        "target",
+    ];
+    names.sort_unstable();
+    assert_eq!(place.names(), names);
+    snapshot.save(at("target")).unwrap();
+    assert!(Snapshot::load(at("target")).is_ok());
+    assert_eq!(place.names(), names);
+}
+
+/// Why a save failed, and that the error names the path.
+#[track_caller]
+fn failure(snapshot: &Snapshot, path: &Path) -> (&'static str, io::Error) {
+    match snapshot.save(path).unwrap_err() {
+        FileError::Io {
+            action,
+            path: named,
+            source,
+        } => {
+            assert_eq!(named, path);
+            (action, source)
+        }
+        error => panic!("{error:?}"),
+    }
+}
+
+#[test]
+fn a_place_that_is_none_is_named() {
+    let place = Place::new();
+    let snapshot = snapshot_of(SMALL);
+    let path = place.0.path().join("missing/backup");
+    let (_, error) = failure(&snapshot, &path);
+    assert_eq!(error.kind(), io::ErrorKind::NotFound);
+    let text = report(&snapshot.save(&path).unwrap_err());
+    assert!(text.contains("missing/backup"), "{text}");
+    assert_eq!(place.names(), [""; 0]);
+
+    // A file as a directory, and a directory as a file.
+    fs::write(place.path(), "").unwrap();
+    let (_, error) = failure(&snapshot, &place.path().join("backup"));
+    assert_eq!(error.kind(), io::ErrorKind::NotADirectory);
+    assert_eq!(place.names(), ["backup"]);
+}
+
+/// Runs this on a thread whose capabilities and mounts are its own.
+fn apart(work: impl FnOnce() + Send) {
+    thread::scope(|scope| {
+        let thread = scope.spawn(|| {
+            unshare(CloneFlags::CLONE_NEWNS).unwrap();
+            let private = MsFlags::MS_REC | MsFlags::MS_PRIVATE;
+            mount(None::<&str>, "/", None::<&str>, private, None::<&str>).unwrap();
+            work();
+        });
+        if let Err(panic) = thread.join() {
+            std::panic::resume_unwind(panic);
+        }
+    });
+}
+
+fn mount_tmpfs(on: &Path, options: &str) {
+    let none = MsFlags::empty();
+    mount(Some("tmpfs"), on, Some("tmpfs"), none, Some(options)).unwrap();
+}
+
+#[test]
+fn an_old_file_survives_a_directory_that_cannot_be_written() {
+    let place = Place::new();
+    let (one, two) = (snapshot_of(SMALL), snapshot_of(LARGE));
+    one.save(place.path()).unwrap();
+    let before = fs::read(place.path()).unwrap();
+    let still = || {
+        assert!(fs::read(place.path()).unwrap() == before);
+        assert_eq!(place.names(), ["backup"]);
+    };
+    fs::set_permissions(place.0.path(), Permissions::from_mode(0o500)).unwrap();
+    apart(|| {
+        for capability in [
+            Capability::CAP_DAC_OVERRIDE,
+            Capability::CAP_DAC_READ_SEARCH,
+        ] {
+            caps::drop(None, CapSet::Effective, capability).unwrap();
+        }
+        let (action, error) = failure(&two, &place.path());
+        assert_eq!(action, "make a file beside");
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+        still();
+        // One that can be written and not read: it could not be made durable.
+        fs::set_permissions(place.0.path(), Permissions::from_mode(0o300)).unwrap();
+        let (action, error) = failure(&two, &place.path());
+        assert_eq!(action, "open the directory of");
+        assert_eq!(error.kind(), io::ErrorKind::PermissionDenied);
+    });
+    fs::set_permissions(place.0.path(), Permissions::from_mode(0o700)).unwrap();
+    still();
+
+    // A file system for reading only.
+    apart(|| {
+        mount_tmpfs(place.0.path(), "mode=0700");
+        one.save(place.path()).unwrap();
+        let before = fs::read(place.path()).unwrap();
+        let only = MsFlags::MS_REMOUNT | MsFlags::MS_RDONLY;
+        mount(
+            None::<&str>,
+            place.0.path(),
+            None::<&str>,
+            only,
+            None::<&str>,
+        )
+        .unwrap();
+        let (action, error) = failure(&two, &place.path());
+        assert_eq!(action, "make a file beside");
+        assert_eq!(error.kind(), io::ErrorKind::ReadOnlyFilesystem);
+        assert!(fs::read(place.path()).unwrap() == before);
+    });
+    still();
+    two.save(place.path()).unwrap();
+}
+
+#[test]
+fn an_old_file_survives_a_full_disk() {
+    let place = Place::new();
+    let (one, two) = (snapshot_of(SMALL), large());
+    apart(|| {
+        mount_tmpfs(place.0.path(), "size=64k,mode=0700");
+        one.save(place.path()).unwrap();
+        let before = fs::read(place.path()).unwrap();
+        assert!(before.len() < 8192 && file_of(&two).len() > 65_536);
+        for _ in 0..3 {
+            let (action, error) = failure(&two, &place.path());
+            assert_eq!(action, "write");
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+            assert!(fs::read(place.path()).unwrap() == before);
+            // What was begun is gone: the next try has as much room.
+            assert_eq!(place.names(), ["backup"]);
+        }
+        // There is still room for what fits. A process that another test forks at the moment holds all open
+        // files until its exec, and so the room of one that is gone.
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(20) && one.save(place.path()).is_err() {
+            thread::sleep(Duration::from_millis(10));
+        }
+        one.save(place.path()).unwrap();
+        assert!(Snapshot::load(place.path()).is_ok());
+    });
+}
+
+/// As with a quota: `ulimit -f`, in a process of its own, because it holds for all threads.
+#[test]
+fn an_old_file_survives_a_limit_of_file_size() {
+    const PLACE: &str = "CHAINWRIGHT_TEST_LIMITED";
+    if let Some(directory) = std::env::var_os(PLACE) {
+        let path = Path::new(&directory).join("backup");
+        let (action, error) = failure(&large(), &path);
+        assert_eq!(action, "write");
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
+        return;
+    }
+    let place = Place::new();
+    let small = snapshot_of(SMALL);
+    small.save(place.path()).unwrap();
+    let before = fs::read(place.path()).unwrap();
+    let name = "backup::saving::an_old_file_survives_a_limit_of_file_size";
+    let output = Command::new("sh")
+        // Blocks of 512 bytes: 32 KiB.
+        .args(["-c", "ulimit -f 64; trap '' XFSZ; exec \"$0\" \"$@\""])
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", name, "--nocapture"])
+        .env(PLACE, place.0.path())
+        .output()
+        .unwrap();
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{text}{output:?}");
+    assert!(text.contains("1 passed"), "{text}");
+    assert!(fs::read(place.path()).unwrap() == before);
+    assert_eq!(place.names(), ["backup"]);
+}

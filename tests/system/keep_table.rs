@@ -1,0 +1,10 @@
+//! The example that keeps a table does so in the kernel, too.
+
+#[path = "../../examples/keep_table.rs"]
+mod example;
+
+#[test]
+fn it_keeps_its_table_beside_a_rival() {
+    drop(crate::common::sandbox());
+    example::main().unwrap();
+}

@@ -1,0 +1,463 @@
+//! A process that is killed at any moment of a backup, a rollback, a commit, a reconciliation or a mirror's
+//! reading anew leaves the old state or the new one, whole.
+//!
+//! The process that is killed is this test binary, run again ([`victim`]). It writes `b` when it begins
+//! and `e` when it has ended, so that it is known of each kill whether it fell in between; only those
+//! count.
+
+mod live;
+mod rulesets;
+
+use crate::common::running;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use crate::common::random::Random;
+use crate::common::running::{Victim, say};
+use crate::common::{connect, report, sandbox};
+use chainwright::netns::Sandbox;
+use chainwright::nft::{Connection, Family, Scope, Snapshot};
+use rulesets::{chains, change, shown};
+use tempfile::TempDir;
+
+const IP: Family = Family::IP;
+
+/// How many kills must fall into the operations, all together.
+const KILLS: usize = 200;
+
+// ---------------------------------------------------------------------------------------------
+// The process that is killed.
+
+/// Not a test by itself: what the tests below start and kill.
+#[test]
+fn victim() {
+    let Some(task) = running::task() else {
+        return;
+    };
+    let words: Vec<_> = task.split(' ').collect();
+    let mut nft = Connection::open().unwrap();
+    match words[..] {
+        ["save", from, to] => {
+            let snapshot = Snapshot::load(from).unwrap();
+            say(b"b");
+            snapshot.save(to).unwrap();
+        }
+        ["backup", to] => {
+            say(b"b");
+            let snapshot = nft.snapshot(Scope::all()).unwrap();
+            snapshot.save(to).unwrap();
+        }
+        ["rollback", from] => {
+            say(b"b");
+            let snapshot = Snapshot::load(from).unwrap();
+            snapshot.restore(&mut nft).unwrap();
+        }
+        ["commit", from, to] => {
+            let [one, two] = change(from, to);
+            let mut tx = one;
+            two.clone()
+                .datagram(|datagram| tx.append(operations(datagram)).map(drop))
+                .unwrap();
+            say(b"b");
+            nft.commit(&tx).unwrap();
+        }
+        ["reconcile", to] => live::reconcile(&mut nft, to, say),
+        ["resync", to] => live::resync(nft, to, say),
+        // For the controls.
+        ["save-in-place", from, to] => {
+            let bytes = fs::read(from).unwrap();
+            say(b"b");
+            let mut file = fs::File::create(to).unwrap();
+            for part in bytes.chunks(512) {
+                file.write_all(part).unwrap();
+            }
+        }
+        ["commit-twice", from, to] => {
+            let [one, two] = change(from, to);
+            say(b"b");
+            nft.commit(&one).unwrap();
+            nft.commit(&two).unwrap();
+        }
+        _ => panic!("{task}"),
+    }
+    running::end();
+}
+
+/// What stands between the first message of a batch and the last.
+fn operations(datagram: &[u8]) -> &[u8] {
+    let length = u32::from_ne_bytes(datagram[..4].try_into().unwrap()) as usize;
+    &datagram[length..datagram.len() - 20]
+}
+
+// ---------------------------------------------------------------------------------------------
+// What is left.
+
+/// What a killed process left behind.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Left {
+    Old,
+    New,
+    /// Neither, of the file or of the ruleset.
+    Broken,
+}
+
+/// A namespace with one of the two rulesets, and files with both.
+struct Scene {
+    sandbox: Sandbox,
+    nft: Connection,
+    directory: TempDir,
+    /// What of the two is in the kernel, or in the file `target`.
+    now: usize,
+    /// The lines of both.
+    shown: [Vec<String>; 2],
+    /// The files with both.
+    files: [Vec<u8>; 2],
+    random: Random,
+}
+
+const NAMES: [&str; 2] = ["a", "b"];
+
+impl Scene {
+    fn new() -> Self {
+        let sandbox = sandbox();
+        let mut nft = connect(&sandbox);
+        let directory = tempfile::tempdir().unwrap();
+        let mut both = Vec::new();
+        for (name, other) in [("b", "a"), ("a", "b")] {
+            for tx in change(other, name) {
+                // At first there is nothing to delete.
+                if let Err(error) = nft.commit(&tx) {
+                    assert!(both.is_empty(), "{}", report(&error));
+                }
+            }
+            let snapshot = nft.snapshot(Scope::all()).unwrap();
+            snapshot.save(directory.path().join(name)).unwrap();
+            both.insert(0, shown(&snapshot));
+        }
+        let shown: [_; 2] = both.try_into().unwrap();
+        assert!(shown[0] != shown[1]);
+        let files = NAMES.map(|name| fs::read(directory.path().join(name)).unwrap());
+        let scene = Self {
+            sandbox,
+            nft,
+            now: 0,
+            shown,
+            files,
+            directory,
+            random: Random::new(),
+        };
+        for file in &scene.files {
+            assert!(file.len() > 1500 * chains(), "{}", file.len());
+        }
+        scene
+    }
+
+    fn path(&self, name: &str) -> String {
+        let path: PathBuf = self.directory.path().join(name);
+        path.into_os_string().into_string().unwrap()
+    }
+
+    fn other(&self) -> usize {
+        1 - self.now
+    }
+
+    /// How long a task takes that is not killed: the longest of some.
+    fn measure(
+        &mut self,
+        task: impl Fn(&Self) -> String,
+        check: impl Fn(&mut Self) -> Left,
+    ) -> Duration {
+        let mut longest = Duration::ZERO;
+        for _ in 0..4 {
+            let victim = Victim::start(&self.sandbox, "kill::victim", &task(self));
+            let begun = victim.begun;
+            assert!(victim.end(), "it was not killed");
+            longest = longest.max(begun.elapsed());
+            assert_eq!(check(self), Left::New);
+        }
+        longest
+    }
+
+    /// Kills the task until so many kills fell inside it, and gives what they left. What is broken is
+    /// to be mended by `check`, which tells the state.
+    fn killed(
+        &mut self,
+        kills: usize,
+        task: impl Fn(&Self) -> String,
+        check: impl Fn(&mut Self) -> Left,
+    ) -> Vec<Left> {
+        let longest = self.measure(&task, &check);
+        let (mut inside, mut after) = (Vec::new(), 0);
+        // One of those measured may have been held up: too many kills would fall behind the end.
+        let mut within = longest;
+        while inside.len() < kills {
+            let delay = self.random.within(within);
+            let ended = Victim::start(&self.sandbox, "kill::victim", &task(self)).kill(delay);
+            let left = check(self);
+            match ended {
+                false => {
+                    inside.push(left);
+                    within = longest.min(within.mul_f64(1.05));
+                }
+                true => {
+                    assert_eq!(left, Left::New, "it came to its end");
+                    after += 1;
+                    within = within.mul_f64(0.9);
+                    assert!(after < 100 + kills * 10, "too few kills fall inside");
+                }
+            }
+        }
+        let count = |wanted| inside.iter().filter(|&&left| left == wanted).count();
+        println!(
+            "{longest:?}; {kills} kills inside, {after} after it: {} old, {} new, {} broken",
+            count(Left::Old),
+            count(Left::New),
+            count(Left::Broken)
+        );
+        inside
+    }
+
+    /// What is in the file `target`, which was the one of `now`.
+    fn file(&mut self) -> Left {
+        let path = self.path("target");
+        let bytes = fs::read(&path).unwrap();
+        let loaded = Snapshot::load(&path);
+        let left = if bytes == self.files[self.now] {
+            Left::Old
+        } else if let Ok(loaded) = &loaded {
+            // A backup's header holds the time; what follows it is the kernel's.
+            match shown(loaded) == self.shown[self.other()] {
+                true => Left::New,
+                false => Left::Broken,
+            }
+        } else {
+            Left::Broken
+        };
+        // Each is loadable, and nothing else is.
+        assert_eq!(loaded.is_ok(), left != Left::Broken);
+        for entry in fs::read_dir(self.directory.path()).unwrap() {
+            let entry = entry.unwrap();
+            let name = entry.file_name().into_string().unwrap();
+            // What a kill between two system calls may leave: it is whole, and there is one of it at most.
+            match name.strip_prefix(".chainwright-") {
+                Some(number) => {
+                    assert_eq!(number.len(), 16, "{name}");
+                    assert!(Snapshot::load(entry.path()).is_ok(), "{name}");
+                }
+                None => assert!(["a", "b", "target"].contains(&&name[..]), "{name}"),
+            }
+        }
+        left
+    }
+
+    /// One more save, after which no file lies beside those of the scene.
+    fn assert_nothing_stays_beside(&self) {
+        let target = self.path("target");
+        Snapshot::load(&target).unwrap().save(&target).unwrap();
+        for entry in fs::read_dir(self.directory.path()).unwrap() {
+            let name = entry.unwrap().file_name().into_string().unwrap();
+            assert!(["a", "b", "target"].contains(&&name[..]), "{name}");
+        }
+    }
+
+    /// What is in the kernel, which was the ruleset of `now` and this generation.
+    fn ruleset(&mut self, before: u32) -> Left {
+        let snapshot = self.nft.snapshot(Scope::all()).unwrap();
+        let passed = snapshot.generation().unwrap().number().wrapping_sub(before);
+        let lines = shown(&snapshot);
+        match (
+            lines == self.shown[self.now],
+            lines == self.shown[self.other()],
+        ) {
+            (true, false) => {
+                assert_eq!(passed, 0, "a generation passed and nothing changed");
+                Left::Old
+            }
+            (false, true) => {
+                assert_eq!(passed, 1, "it changed in several steps");
+                Left::New
+            }
+            _ => Left::Broken,
+        }
+    }
+}
+
+/// All were old or new. Some were old: the kills did fall before the moment that decides.
+#[track_caller]
+fn assert_whole(left: &[Left]) {
+    assert!(!left.contains(&Left::Broken), "{left:?}");
+    assert!(left.contains(&Left::Old), "{left:?}");
+}
+
+const SAVE: usize = KILLS / 5;
+
+const BACKUP: usize = KILLS / 5;
+
+const ROLLBACK: usize = KILLS * 3 / 10;
+
+const COMMIT: usize = KILLS - SAVE - BACKUP - ROLLBACK;
+
+/// A snapshot that is in memory already is saved over a file.
+#[test]
+fn a_killed_save_leaves_the_old_file_or_the_new_one() {
+    let mut scene = Scene::new();
+    fs::write(scene.path("target"), &scene.files[0]).unwrap();
+    let left = scene.killed(
+        SAVE,
+        |scene| {
+            let from = scene.path(NAMES[scene.other()]);
+            format!("save {from} {}", scene.path("target"))
+        },
+        |scene| {
+            let left = scene.file();
+            if left == Left::New {
+                scene.now = scene.other();
+                // It was saved as it was loaded.
+                let bytes = fs::read(scene.path("target")).unwrap();
+                assert!(bytes == scene.files[scene.now]);
+            }
+            left
+        },
+    );
+    assert_whole(&left);
+    scene.assert_nothing_stays_beside();
+}
+
+/// The ruleset is read from the kernel and saved over a file with another one.
+#[test]
+fn a_killed_backup_leaves_the_old_file_or_the_new_one() {
+    let mut scene = Scene::new();
+    scene.now = 1; // in the file; in the kernel is the other one
+    fs::write(scene.path("target"), &scene.files[1]).unwrap();
+    let generation = scene.nft.generation().unwrap();
+    let left = scene.killed(
+        BACKUP,
+        |scene| format!("backup {}", scene.path("target")),
+        |scene| {
+            let left = scene.file();
+            if left == Left::New {
+                fs::write(scene.path("target"), &scene.files[1]).unwrap();
+            }
+            left
+        },
+    );
+    assert_whole(&left);
+    scene.assert_nothing_stays_beside();
+    assert_eq!(scene.nft.generation().unwrap(), generation);
+}
+
+/// A check of the kernel's ruleset, whose generation is kept here.
+fn ruleset_check(scene: &mut Scene) -> impl Fn(&mut Scene) -> Left + use<> {
+    let before = std::cell::Cell::new(scene.nft.generation().unwrap());
+    move |scene| {
+        let left = scene.ruleset(before.get().number());
+        match left {
+            Left::Old => {}
+            Left::New => scene.now = scene.other(),
+            Left::Broken => {
+                let path = scene.path(NAMES[scene.now]);
+                let snapshot = Snapshot::load(Path::new(&path)).unwrap();
+                snapshot.restore(&mut scene.nft).unwrap();
+            }
+        }
+        before.set(scene.nft.generation().unwrap());
+        left
+    }
+}
+
+/// A file is loaded and its ruleset brought back over another one.
+#[test]
+fn a_killed_rollback_leaves_the_old_ruleset_or_the_new_one() {
+    let mut scene = Scene::new();
+    let check = ruleset_check(&mut scene);
+    let left = scene.killed(
+        ROLLBACK,
+        |scene| format!("rollback {}", scene.path(NAMES[scene.other()])),
+        check,
+    );
+    assert_whole(&left);
+}
+
+/// One transaction that deletes all and makes all anew.
+#[test]
+fn a_killed_commit_leaves_the_old_ruleset_or_the_new_one() {
+    let mut scene = Scene::new();
+    let check = ruleset_check(&mut scene);
+    let left = scene.killed(
+        COMMIT,
+        |scene| format!("commit {} {}", NAMES[scene.now], NAMES[scene.other()]),
+        check,
+    );
+    assert_whole(&left);
+}
+
+// ---------------------------------------------------------------------------------------------
+// Controls: what is not done whole is found broken.
+
+/// Kills the task until something was found broken.
+#[track_caller]
+fn assert_broken(
+    scene: &mut Scene,
+    task: impl Fn(&Scene) -> String,
+    check: impl Fn(&mut Scene) -> Left,
+) {
+    for _ in 0..10 {
+        if scene.killed(10, &task, &check).contains(&Left::Broken) {
+            return;
+        }
+    }
+    panic!("what is done in several steps was never found in between");
+}
+
+#[test]
+fn control_a_file_that_is_written_in_place_is_found_broken() {
+    let mut scene = Scene::new();
+    fs::write(scene.path("target"), &scene.files[0]).unwrap();
+    assert_broken(
+        &mut scene,
+        |scene| {
+            let from = scene.path(NAMES[scene.other()]);
+            format!("save-in-place {from} {}", scene.path("target"))
+        },
+        |scene| {
+            let left = scene.file();
+            match left {
+                Left::Old => {}
+                Left::New => scene.now = scene.other(),
+                Left::Broken => {
+                    fs::write(scene.path("target"), &scene.files[scene.now]).unwrap();
+                }
+            }
+            left
+        },
+    );
+}
+
+#[test]
+fn control_a_change_in_two_commits_is_found_broken() {
+    let mut scene = Scene::new();
+    let before = std::cell::Cell::new(scene.nft.generation().unwrap());
+    assert_broken(
+        &mut scene,
+        |scene| format!("commit-twice {} {}", NAMES[scene.now], NAMES[scene.other()]),
+        |scene| {
+            // Two commits are two generations, which here is as it must be.
+            let passed = scene.nft.generation().unwrap().number() - before.get().number();
+            let since = before.get().number() + passed / 2;
+            let left = scene.ruleset(since);
+            match left {
+                Left::Old => {}
+                Left::New => scene.now = scene.other(),
+                Left::Broken => {
+                    let path = scene.path(NAMES[scene.now]);
+                    let snapshot = Snapshot::load(path).unwrap();
+                    snapshot.restore(&mut scene.nft).unwrap();
+                }
+            }
+            before.set(scene.nft.generation().unwrap());
+            left
+        },
+    );
+}

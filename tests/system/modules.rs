@@ -1,0 +1,82 @@
+//! A look loads nothing into the kernel. On a kernel whose netfilter is built in nothing can be loaded, and the
+//! test says so; the machines of `integration-vm` run it before all others, when nothing has been loaded.
+
+use std::collections::BTreeSet;
+use std::process::Command;
+
+use crate::common::{report, sandbox};
+use chainwright::legacy;
+use chainwright::netlink::Error;
+use chainwright::nft::{self, Connection, Family, Table, Transaction};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
+
+/// The modules that are loaded; `None` if the kernel has none at all.
+fn loaded() -> Option<BTreeSet<String>> {
+    let modules = std::fs::read_to_string("/proc/modules").ok()?;
+    let names = modules.lines().filter_map(|line| line.split(' ').next());
+    Some(names.map(str::to_owned).collect())
+}
+
+/// One test, because others would load modules meanwhile.
+#[test]
+fn a_look_loads_nothing_and_the_first_change_does() {
+    let sandbox = sandbox();
+    let directory = tempfile::tempdir().unwrap();
+    let backup = directory.path().join("backup"); // the command replaces whatever has this name
+    let before = loaded();
+    let was_loaded = nft::is_loaded();
+    if before.is_none() {
+        println!("this kernel lacks modules: all is built in, and a look can load nothing");
+        assert!(was_loaded);
+    }
+    for line in [
+        "chains",
+        "chains --backend legacy",
+        "rules",
+        "sets --elements",
+        "save",
+        "save -6",
+        "save --backend legacy",
+        &format!("backup {}", backup.display()),
+        "kubelet check",
+    ] {
+        let output = sandbox
+            .run(|| Command::new(PROGRAM).args(line.split(' ')).output())
+            .unwrap()
+            .unwrap();
+        assert_eq!(loaded(), before, "{line}");
+        if !was_loaded && !line.contains("legacy") {
+            // A clear answer: not an empty ruleset, and not a riddle.
+            let said = String::from_utf8_lossy(&output.stderr);
+            assert!(said.contains("nf_tables is not loaded"), "{line}: {said}");
+        }
+    }
+    for family in [
+        legacy::Family::Ipv4,
+        legacy::Family::Ipv6,
+        legacy::Family::Arp,
+    ] {
+        let looked = sandbox.run(|| legacy::status(family)).unwrap();
+        println!("{family:?}: {looked:?}");
+        assert_eq!(loaded(), before);
+    }
+    match sandbox.run(Connection::open_to_look).unwrap() {
+        Ok(mut nft) => {
+            assert!(was_loaded);
+            nft.generation().unwrap();
+        }
+        Err(Error::NotLoaded) => assert!(!was_loaded),
+        Err(error) => panic!("{}", report(&error)),
+    }
+    assert_eq!(loaded(), before);
+
+    // A change loads what it needs, and then there is something to look at.
+    let mut nft = sandbox.run(Connection::open).unwrap().unwrap();
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(Family::INET, "t")).unwrap();
+    nft.commit(&tx).unwrap();
+    assert!(nft::is_loaded());
+    let mut looking = sandbox.run(Connection::open_to_look).unwrap().unwrap();
+    assert!(looking.table(Family::INET, "t").unwrap().is_some());
+}

@@ -1,0 +1,276 @@
+//! The kernel as judge of walks: random rulesets, packets that are really sent through a node that has them, and what the
+//! kernel tells of their way, beside the walk through the same rules.
+//!
+//! `WALKS=2000` takes that many rulesets, each with ten packets; `SEED` begins with other ones.
+
+mod iptables;
+mod judge;
+mod log;
+mod packet;
+mod rulesets;
+mod world;
+
+use std::collections::HashMap;
+
+use crate::common::random::Random;
+use chainwright::walk::{End, Options, Packet, Rules, Walk};
+use packet::{Sent, Way};
+use world::{Place, Texts, World};
+
+/// How many packets are sent through each ruleset.
+const PACKETS: usize = 10;
+
+/// What is loaded, and whether it leaves anything open that is not said of a packet.
+struct Ruleset {
+    texts: Texts,
+    is_ipv4: bool,
+    /// Whether it asks for chance, rates or what stands in the packet's payload.
+    open: bool,
+    /// How many rules each chain of the legacy tables has: by family, table and chain.
+    legacy_rules: HashMap<(bool, String, String), usize>,
+}
+
+impl Ruleset {
+    fn random(random: &mut Random) -> Self {
+        let is_ipv4 = random.below(3) > 0;
+        let family = judge::family(is_ipv4);
+        let watch = format!("flush ruleset\n{}", rulesets::WATCH);
+        let mut texts = Texts::default();
+        let mut open = false;
+        let kind = random.below(6);
+        texts.nft = match kind {
+            0..=2 | 5 => {
+                let (nft, chance) = rulesets::ruleset(random);
+                open |= chance || nft.contains("tcp option") || nft.contains("fib");
+                nft
+            }
+            _ => watch,
+        };
+        if matches!(kind, 3 | 5) {
+            let (text, chance) = iptables::tables(random, is_ipv4);
+            open |= chance || iptables::asks_for_more(&text);
+            texts.legacy.push((family, text));
+        }
+        if kind == 4 {
+            let (text, chance) = iptables::tables(random, is_ipv4);
+            open |= chance || iptables::asks_for_more(&text);
+            texts.iptables_nft.push((family, text));
+        }
+        let mut legacy_rules = HashMap::new();
+        for (_, text) in &texts.legacy {
+            let mut table = "";
+            for line in text.lines() {
+                if let Some(name) = line.strip_prefix('*') {
+                    table = name;
+                } else if let Some(rule) = line.strip_prefix("-A ") {
+                    let chain = rule.split(' ').next().unwrap_or_default();
+                    let key = (is_ipv4, table.to_owned(), chain.to_owned());
+                    *legacy_rules.entry(key).or_default() += 1;
+                }
+            }
+        }
+        Self {
+            texts,
+            is_ipv4,
+            open,
+            legacy_rules,
+        }
+    }
+
+    /// Whether a packet changes what the next one meets.
+    fn fills_sets(&self) -> bool {
+        self.texts.nft.contains("add @d") || self.texts.nft.contains("update @d")
+    }
+}
+
+/// What came of all of them.
+#[derive(Debug, Default)]
+struct Counts {
+    rulesets: usize,
+    refused: usize,
+    packets: usize,
+    steps: usize,
+    arrived: usize,
+    /// Packets that belong to no connection that there can be.
+    invalid: usize,
+    /// Walks with one end, of probability 1.
+    certain: usize,
+    /// Walks with more ends.
+    branched: usize,
+    /// The probabilities of the ends that were taken, of walks that chance alone splits; what they are expected to be in
+    /// sum, and how far off that may be.
+    taken: f64,
+    expected: f64,
+    variance: f64,
+    failures: usize,
+}
+
+impl Counts {
+    fn count(&mut self, walk: &Walk, taken: &End) {
+        match &walk.ends[..] {
+            [end] if end.probability == 1.0 && end.assumptions.is_empty() => self.certain += 1,
+            _ => self.branched += 1,
+        }
+        if walk.ends.iter().any(|end| !end.assumptions.is_empty()) {
+            return;
+        }
+        let sum: f64 = walk.ends.iter().map(|end| end.probability).sum();
+        assert!((sum - 1.0).abs() < 1e-6, "probabilities make {sum}\n{walk}");
+        // What counts in turn is no chance for who knows where it stands.
+        let in_turn =
+            |words: &String| words.contains("counts packets") || words.contains("--mode nth");
+        if walk.ends.iter().any(|end| end.chances.iter().any(in_turn)) {
+            return;
+        }
+        // Ends that look alike cannot be told apart by what is seen.
+        let mut alike: HashMap<String, f64> = HashMap::new();
+        for end in &walk.ends {
+            *alike.entry(judge::looks(end)).or_default() += end.probability;
+        }
+        let squares: f64 = alike.values().map(|each| each.powi(2)).sum();
+        let cubes: f64 = alike.values().map(|each| each.powi(3)).sum();
+        self.taken += alike[&judge::looks(taken)];
+        self.expected += squares;
+        self.variance += cubes - squares * squares;
+    }
+}
+
+struct Run {
+    world: World,
+    counts: Counts,
+    /// How many failures are told.
+    told: usize,
+}
+
+impl Run {
+    /// One ruleset, and packets through it.
+    fn ruleset(&mut self, random: &mut Random, first: u16) {
+        let ruleset = Ruleset::random(random);
+        self.counts.rulesets += 1;
+        if let Err(error) = self.world.load(&ruleset.texts) {
+            self.counts.refused += 1;
+            println!("refused: {error}");
+            return;
+        }
+        let mut snapshot = self.world.snapshot();
+        let legacy = self.world.legacy();
+        for number in 0..PACKETS as u16 {
+            if ruleset.fills_sets() {
+                snapshot = self.world.snapshot();
+            }
+            // The legacy tables were there first.
+            let rules = Rules::new().with_legacy(&legacy).with_nft(&snapshot);
+            let sent = Sent::random(random, ruleset.is_ipv4, first + number);
+            let arrived = self.packet(&ruleset, &rules, &sent, judge::packet(&sent, None));
+            let answers = matches!(sent.way, Way::Forward) && sent.protocol != 6;
+            if let (true, Some(arrived)) = (answers && !ruleset.fills_sets(), arrived) {
+                self.answer(&ruleset, &rules, &sent, &arrived);
+            }
+        }
+    }
+
+    /// The answer to a packet that reached the server, and the packet once more.
+    fn answer(
+        &mut self,
+        ruleset: &Ruleset,
+        rules: &Rules<'_>,
+        sent: &Sent,
+        arrived: &packet::Headers,
+    ) {
+        let Some(connection) = self.world.connection(sent) else {
+            return; // it is not tracked
+        };
+        let answer = Sent::answer(arrived, sent.hops);
+        let walked = judge::answered(judge::packet(&answer, Some(connection)), true);
+        self.packet(ruleset, rules, &answer, walked);
+        let Some(connection) = self.world.connection(sent) else {
+            return;
+        };
+        let walked = judge::answered(judge::packet(sent, Some(connection)), false);
+        self.packet(ruleset, rules, sent, walked);
+    }
+
+    /// One packet; what of it arrived at the server.
+    fn packet(
+        &mut self,
+        ruleset: &Ruleset,
+        rules: &Rules<'_>,
+        sent: &Sent,
+        walked: Packet,
+    ) -> Option<packet::Headers> {
+        let mut options = Options::default();
+        options.sets_as_they_are = true;
+        // One in some hundred rulesets has more ways, by chance alone, than are followed otherwise.
+        options.branches = 1 << 16;
+        let walk = rules.walk(&walked, &judge::node(), &options);
+        let seen = self.world.send(sent);
+        let told = judge::told(sent, &seen, |line| {
+            let key = (line.is_ipv4, line.table.clone(), line.chain.clone());
+            ruleset.legacy_rules.get(&key).copied().unwrap_or(0)
+        });
+        let counts = &mut self.counts;
+        counts.packets += 1;
+        counts.invalid += usize::from(!sent.may_begin());
+        counts.steps += seen.traced.len() + seen.logged.len();
+        counts.arrived += seen.arrived.len();
+        let certain = matches!(&walk.ends[..], [end] if end.probability == 1.0);
+        let failed = match judge::end_of(&walk, sent, &told) {
+            Ok(_) if !ruleset.open && !certain => Some(format!(
+                "nothing is left open, and the walk has other ends\n{sent:?}\n{walk}"
+            )),
+            Ok(end) => {
+                counts.count(&walk, end);
+                None
+            }
+            Err(text) => Some(text),
+        };
+        if let Some(text) = failed {
+            counts.failures += 1;
+            if self.told > 0 {
+                self.told -= 1;
+                println!("ruleset {}:\n{text}", counts.rulesets);
+                println!("{}", ruleset.texts.nft);
+                for (_, text) in ruleset
+                    .texts
+                    .iptables_nft
+                    .iter()
+                    .chain(&ruleset.texts.legacy)
+                {
+                    println!("{text}");
+                }
+            }
+        }
+        let arrived = seen.arrived.into_iter();
+        let mut at_server = arrived.filter(|arrived| arrived.place == Place::Server);
+        at_server.next().map(|arrived| arrived.headers)
+    }
+}
+
+#[test]
+fn walks_are_the_kernels() {
+    let mut random = Random::new();
+    let walks = crate::common::from_env("WALKS", 100);
+    let mut run = Run {
+        world: World::new(),
+        counts: Counts::default(),
+        told: crate::common::from_env("TOLD", 3),
+    };
+    for number in 0..walks {
+        // No packet has the source port of another that the same rules saw.
+        let first = (number % 2_000 * PACKETS) as u16;
+        run.ruleset(&mut random, first);
+    }
+    let counts = run.counts;
+    println!("{counts:#?}");
+    assert_eq!((counts.failures, counts.refused), (0, 0));
+    assert!(counts.arrived > counts.packets / 4, "few packets arrive");
+    assert!(counts.certain > counts.packets / 2, "few walks are certain");
+    assert!(counts.branched > 0, "no walk is left to chance");
+    assert!(counts.invalid > 0, "each packet may begin a connection");
+    // Each rule of the ones that nothing decides but chance is met as often as it should be.
+    let off = (counts.taken - counts.expected).abs();
+    assert!(
+        off <= 5.0 * counts.variance.sqrt() + 1e-6,
+        "probabilities are off by {off}"
+    );
+}

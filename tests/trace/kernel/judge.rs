@@ -1,0 +1,353 @@
+//! Compares what the kernel told of a packet with the ends of its walk.
+
+use std::collections::HashSet;
+use std::fmt::Write;
+use std::net::IpAddr;
+
+use chainwright::conntrack::Tuple as Tracked;
+use chainwright::iptables::Backend;
+use chainwright::nft::live::TraceKind;
+use chainwright::walk::{
+    Connection, Direction, End, Interface, Node, Outcome, Packet, Part, State, Tuple, Walk,
+};
+use chainwright::xt::Family;
+
+use crate::kernel::log::Logged;
+use crate::kernel::packet::{Headers, Sent, Way};
+use crate::kernel::world::{Arrived, NODE4, NODE6, Place, Seen};
+
+/// A rule that was met, or the end of a base chain, as both sides can tell it: family, table, chain, and the rule's handle
+/// or number.
+pub(crate) type Met = (String, String, String, Option<u64>);
+
+/// What the kernel told of a packet.
+#[derive(Debug)]
+pub(crate) struct Told {
+    nft: Vec<Met>,
+    legacy: Vec<Met>,
+    /// What arrived of the packet itself.
+    arrived: Vec<Arrived>,
+    /// Its mark where it left the rules.
+    mark: Option<u32>,
+}
+
+/// What is known of the node.
+pub(crate) fn node() -> Node {
+    let device = |name: &str, index, number: usize| Interface {
+        index: Some(index),
+        hardware: Some(1),
+        group: Some(0),
+        addresses: vec![NODE4[number].into(), NODE6[number].into()],
+        ..Interface::named(name)
+    };
+    Node {
+        interfaces: vec![device("c0", 2, 0), device("s0", 3, 1)],
+        addresses: Some(
+            NODE4
+                .map(Into::into)
+                .into_iter()
+                .chain(NODE6.map(Into::into))
+                .collect(),
+        ),
+    }
+}
+
+/// What is known of a connection that conntrack has.
+pub(crate) fn connection(original: Tracked, reply: Tracked, mark: u32, status: u32) -> Connection {
+    let tuple = |tuple: Tracked| Tuple {
+        source: Some(tuple.source),
+        destination: Some(tuple.destination),
+        source_port: tuple.source_port(),
+        destination_port: tuple.destination_port(),
+    };
+    Connection {
+        mark: Some(mark),
+        status: Some(status),
+        original: tuple(original),
+        reply: tuple(reply),
+        ..Connection::default()
+    }
+}
+
+/// The packet as a walk takes it.
+pub(crate) fn packet(sent: &Sent, connection: Option<Connection>) -> Packet {
+    let is_for_node = NODE4.map(IpAddr::from).contains(&sent.destination)
+        || NODE6.map(IpAddr::from).contains(&sent.destination);
+    let direction = match sent.way {
+        Way::Back if is_for_node => Direction::In, // but for what was translated before
+        Way::Forward | Way::Back => Direction::Forwarded,
+        Way::In => Direction::In,
+        Way::Out => Direction::Out,
+        Way::Local => Direction::Local,
+    };
+    let mut packet = Packet::between(direction, sent.protocol, sent.source, sent.destination);
+    match sent.protocol {
+        6 | 17 => {
+            packet.source_port = Some(sent.ports.0);
+            packet.destination_port = Some(sent.ports.1);
+        }
+        _ => {
+            packet.icmp_type = Some(sent.kind.0);
+            packet.icmp_code = Some(sent.kind.1);
+        }
+    }
+    if sent.protocol == 6 {
+        packet.tcp_flags = Some(sent.flags);
+    }
+    packet.length = Some(sent.length() as u32);
+    packet.ttl = Some(sent.hops);
+    packet.tos = Some(sent.tos);
+    let to_client = matches!(sent.way, Way::Back)
+        || matches!(sent.destination, IpAddr::V4(to) if to.octets()[1] == 1)
+        || matches!(sent.destination, IpAddr::V6(to) if to.segments()[0] == 0xfd01);
+    let leaves = if to_client { "c0" } else { "s0" };
+    let (comes, leaves) = match sent.way {
+        Way::Forward => (Some("c0"), Some(leaves)),
+        Way::In => (Some("c0"), None),
+        Way::Out => (None, Some(leaves)),
+        Way::Local => (Some("lo"), Some("lo")),
+        Way::Back => (Some("s0"), Some(leaves)),
+    };
+    packet.in_interface = comes.map(Into::into);
+    packet.out_interface = leaves.map(Into::into);
+    packet.packet_type = Some(0);
+    packet.priority = Some(0);
+    if matches!(sent.way, Way::Out | Way::Local) {
+        packet.user = Some(0);
+        packet.group = Some(0);
+    }
+    if !sent.may_begin() {
+        packet.connection.state = Some(State::Invalid);
+    }
+    if let Some(connection) = connection {
+        packet.connection = connection;
+    }
+    packet
+}
+
+/// That it is a packet of an answered connection.
+pub(crate) fn answered(mut packet: Packet, is_reply: bool) -> Packet {
+    packet.connection.state = Some(State::Established);
+    packet.connection.is_reply = Some(is_reply);
+    packet
+}
+
+/// Whether these headers are the packet's own, perhaps translated, and not those of an answer.
+fn is_own(sent: &Sent, headers: &Headers) -> bool {
+    headers.protocol == sent.protocol && headers.flags == sent.flags && headers.kind == sent.kind
+}
+
+/// What of all that was seen is the packet's.
+pub(crate) fn told(sent: &Sent, seen: &Seen, rules_of: impl Fn(&Logged) -> usize) -> Told {
+    let (mut nft, mut mark) = (Vec::new(), None);
+    let (mut own, mut foreign) = (HashSet::new(), HashSet::new());
+    for step in &seen.traced {
+        let step = step.view();
+        if let (Some(network), Some(transport)) = (step.network_header(), step.transport_header()) {
+            let mut bytes = network.to_vec();
+            // The network header is told with what follows it.
+            let header = if network.first().is_some_and(|first| first >> 4 == 4) {
+                20
+            } else {
+                40
+            };
+            bytes.truncate(header);
+            bytes.extend_from_slice(transport);
+            let headers = Headers::parse(&bytes);
+            let is = headers.is_some_and(|headers| is_own(sent, &headers));
+            let (into, other) = if is {
+                (&mut own, &mut foreign)
+            } else {
+                (&mut foreign, &mut own)
+            };
+            into.insert(step.id());
+            other.remove(&step.id());
+        }
+        if !own.contains(&step.id()) {
+            continue;
+        }
+        let name = |name: Option<&bstr::BStr>| name.map(ToString::to_string).unwrap_or_default();
+        let met = (
+            step.family().to_string(),
+            name(step.table()),
+            name(step.chain()),
+            step.rule(),
+        );
+        match (step.kind(), step.rule()) {
+            (TraceKind::POLICY, _) => {
+                if matches!(met.2.as_str(), "delivered" | "sent") {
+                    mark = Some(step.mark().unwrap_or(0));
+                }
+                nft.push(met);
+            }
+            (_, Some(_)) => nft.push(met),
+            // The end of a chain that was jumped to.
+            (_, None) => {}
+        }
+    }
+    let mut legacy = Vec::new();
+    for line in &seen.logged {
+        if !line
+            .headers
+            .as_ref()
+            .is_some_and(|headers| is_own(sent, headers))
+        {
+            continue;
+        }
+        let family = if line.is_ipv4 { "ip" } else { "ip6" };
+        let is_end = line.number > rules_of(line);
+        if is_end && line.kind == "return" {
+            continue;
+        }
+        let number = (!is_end).then_some(line.number as u64);
+        legacy.push((
+            family.to_owned(),
+            line.table.clone(),
+            line.chain.clone(),
+            number,
+        ));
+    }
+    let arrived = seen.arrived.iter();
+    let arrived = arrived.filter(|arrived| is_own(sent, &arrived.headers));
+    Told {
+        nft,
+        legacy,
+        arrived: arrived.cloned().collect(),
+        mark,
+    }
+}
+
+/// The rules of a backend that an end has met; the kernel tells only of those that it met to their end.
+fn met(end: &End, backend: Backend) -> Vec<Met> {
+    let of_it = end
+        .steps
+        .iter()
+        .filter(|step| step.backend == backend && step.is_whole);
+    of_it
+        .map(|step| {
+            let rule = step.rule.map(|rule| match backend {
+                Backend::Nft => rule.handle.unwrap_or_default(),
+                Backend::Legacy => rule.number as u64,
+            });
+            (
+                step.family.to_owned(),
+                step.table.to_string(),
+                step.chain.to_string(),
+                rule,
+            )
+        })
+        .collect()
+}
+
+/// All that can be seen of an end.
+pub(crate) fn looks(end: &End) -> String {
+    let (nft, legacy) = (met(end, Backend::Nft), met(end, Backend::Legacy));
+    format!("{nft:?} {legacy:?} {} {:?}", end.outcome, end.packet)
+}
+
+/// Whether a part is as it was seen; what is not known may be anything.
+fn fits(part: &Part, seen: &impl ToString) -> bool {
+    part.known().is_none_or(|known| known == seen.to_string())
+}
+
+/// Why an end is not what the kernel did; `None` if it is.
+fn differs(end: &End, sent: &Sent, told: &Told) -> Option<String> {
+    for (backend, seen) in [(Backend::Nft, &told.nft), (Backend::Legacy, &told.legacy)] {
+        let walked = met(end, backend);
+        if walked != *seen {
+            let at = walked
+                .iter()
+                .zip(seen)
+                .take_while(|(one, other)| one == other)
+                .count();
+            return Some(format!(
+                "{backend:?}: at step {at} it walks to {:?}, and the kernel went to {:?}",
+                walked.get(at),
+                seen.get(at)
+            ));
+        }
+    }
+    let place = match end.outcome {
+        Outcome::Delivered => Some(vec![Place::Node]),
+        Outcome::Forwarded | Outcome::Sent => Some(vec![Place::Client, Place::Server]),
+        Outcome::Dropped | Outcome::Rejected(_) => None,
+        ref other => return Some(format!("it ends as {other}")),
+    };
+    let Some(places) = place else {
+        let arrived = told.arrived.first();
+        return arrived.map(|arrived| format!("it ends, and the packet arrived: {arrived:?}"));
+    };
+    let [arrived] = &told.arrived[..] else {
+        return Some(format!(
+            "it arrives, and {} packets did",
+            told.arrived.len()
+        ));
+    };
+    if !places.contains(&arrived.place) {
+        return Some(format!(
+            "it arrives at {places:?}, and did at {:?}",
+            arrived.place
+        ));
+    }
+    let headers = &arrived.headers;
+    let packet = &end.packet;
+    let mut same = fits(&packet.source, &headers.source)
+        && headers
+            .destination
+            .is_none_or(|seen| fits(&packet.destination, &seen));
+    if matches!(sent.protocol, 6 | 17) {
+        same &= fits(&packet.source_port, &headers.ports.0)
+            && fits(&packet.destination_port, &headers.ports.1);
+    }
+    if !same {
+        return Some(format!("it arrives as {packet:?}, and did as {headers:?}"));
+    }
+    let number = |words: &str| match words.strip_prefix("0x") {
+        Some(digits) => u32::from_str_radix(digits, 16).ok(),
+        None => words.parse().ok(),
+    };
+    match (packet.mark.known().and_then(number), told.mark) {
+        (Some(walked), Some(seen)) if walked != seen => {
+            Some(format!("its mark is {walked:#x}, and was {seen:#x}"))
+        }
+        _ => None,
+    }
+}
+
+/// The end of a walk that the kernel's way is.
+///
+/// # Errors
+/// Why none is.
+pub(crate) fn end_of<'w>(walk: &'w Walk, sent: &Sent, told: &Told) -> Result<&'w End, String> {
+    let mut reasons = String::new();
+    for end in &walk.ends {
+        match differs(end, sent, told) {
+            None => return Ok(end),
+            Some(reason) => {
+                let _ = writeln!(
+                    reasons,
+                    "  not the end with {:?}: {reason}",
+                    end.assumptions
+                );
+            }
+        }
+    }
+    let mut text = format!("no end of the walk is what the kernel did\n{reasons}{sent:?}\n");
+    for met in told.nft.iter().chain(&told.legacy) {
+        let _ = writeln!(text, "  kernel: {met:?}");
+    }
+    let _ = writeln!(
+        text,
+        "  arrived: {:?}, mark {:?}\n{walk}",
+        told.arrived, told.mark
+    );
+    Err(text)
+}
+
+/// The family of a packet, as x_tables tells them apart.
+pub(crate) const fn family(is_ipv4: bool) -> Family {
+    match is_ipv4 {
+        true => Family::Ipv4,
+        false => Family::Ipv6,
+    }
+}

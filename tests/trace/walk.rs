@@ -1,0 +1,23 @@
+//! Walks of packets through rulesets: what becomes of each expression, and kube-proxy's services in every mode, beside
+//! what their manifests say; rulesets of 50,000 chains.
+
+mod kube_proxy;
+mod large;
+mod semantics;
+
+use chainwright::nft::live::Model;
+use chainwright::nft::{Scope, Snapshot};
+use chainwright::text::Script;
+
+/// The ruleset that a text in nft's language makes.
+#[track_caller]
+fn in_memory(text: &str) -> Snapshot {
+    let model = Model::new();
+    let mut nft = model.connect().unwrap();
+    let script = Script::parse("rules.nft", text).unwrap_or_else(|error| panic!("{error}"));
+    let change = script
+        .transaction(None)
+        .unwrap_or_else(|error| panic!("{error}"));
+    nft.commit(change.transaction()).unwrap();
+    nft.snapshot(Scope::all()).unwrap()
+}

@@ -1,0 +1,556 @@
+//! Small rulesets, made in memory, and what becomes of a packet in them.
+
+use std::net::SocketAddr;
+
+use chainwright::nft::Snapshot;
+use chainwright::walk::{
+    Direction, End, Hook, Interface, Node, Options, Outcome, Packet, Rules, State, Tuple, Walk,
+};
+
+use crate::walk::in_memory;
+
+fn ruleset(text: &str) -> Snapshot {
+    in_memory(text)
+}
+
+fn socket(text: &str) -> SocketAddr {
+    text.parse().unwrap()
+}
+
+/// From 10.0.0.5 to port 80 of 10.0.0.1, which is for this machine.
+fn incoming() -> Packet {
+    let mut packet = Packet::tcp(
+        Direction::In,
+        socket("10.0.0.5:1234"),
+        socket("10.0.0.1:80"),
+    );
+    packet.in_interface = Some("eth0".into());
+    packet
+}
+
+fn walked(text: &str, packet: &Packet) -> Walk {
+    walked_at(text, packet, &Node::default())
+}
+
+fn walked_at(text: &str, packet: &Packet, node: &Node) -> Walk {
+    let snapshot = ruleset(text);
+    let rules = Rules::new().with_nft(&snapshot);
+    rules.walk(packet, node, &Options::default())
+}
+
+/// The only end of a walk.
+fn only(text: &str, packet: &Packet) -> End {
+    let walk = walked(text, packet);
+    assert_eq!(walk.ends.len(), 1, "{walk}");
+    let end = walk.ends.into_iter().next().unwrap();
+    assert_eq!(end.probability, 1.0);
+    end
+}
+
+/// The chain `input` of a table, with these rules.
+fn input(rules: &str) -> String {
+    format!(
+        "table ip filter {{ chain a {{ counter accept; }}; chain input {{ type filter hook input priority 0; {rules} }}; }}"
+    )
+}
+
+/// Whether the packet met a rule with this expression in front.
+fn meets(condition: &str, packet: &Packet) -> bool {
+    let end = only(&input(&format!("{condition} drop;")), packet);
+    end.outcome == Outcome::Dropped
+}
+
+#[test]
+fn what_is_known_is_compared() {
+    let packet = incoming();
+    for (condition, is) in [
+        ("ip saddr 10.0.0.5", true),
+        ("ip saddr != 10.0.0.5", false),
+        ("ip saddr 10.0.0.0/24", true),
+        ("ip saddr 10.0.1.0/24", false),
+        ("ip daddr 10.0.0.1-10.0.0.9", true),
+        ("ip daddr != 10.0.0.1-10.0.0.9", false),
+        ("tcp dport 80", true),
+        ("tcp dport < 80", false),
+        ("tcp dport <= 80", true),
+        ("tcp dport > 79", true),
+        ("tcp dport { 22, 80 }", true),
+        ("tcp dport { 22, 79-81 }", true),
+        ("tcp dport != { 22, 80 }", false),
+        ("udp dport 80", false),
+        ("tcp flags syn", true),
+        ("tcp flags & (syn | ack) == syn", true),
+        ("tcp flags & (syn | ack) == syn | ack", false),
+        ("ct state new", true),
+        ("ct state established,related", false),
+        ("ct state { new, established }", true),
+        ("iifname eth0", true),
+        ("iifname \"eth*\"", true),
+        ("iifname \"veth*\"", false),
+        ("meta mark 0", true),
+        ("meta l4proto tcp", true),
+        ("ip protocol tcp", true),
+        (
+            "ip saddr . tcp dport { 10.0.0.5 . 80, 10.0.0.6 . 81 }",
+            true,
+        ),
+        (
+            "ip saddr . tcp dport { 10.0.0.5 . 81, 10.0.0.6 . 80 }",
+            false,
+        ),
+        ("ip saddr . tcp dport { 10.0.0.0/24 . 70-90 }", true),
+        ("ip saddr . tcp dport { 10.0.0.0/24 . 81-90 }", false),
+        ("meta mark set 7 meta mark 7", true),
+        (
+            "meta mark set mark | 0x4000 meta mark & 0x4000 == 0x4000",
+            true,
+        ),
+        ("fib daddr type local", true),
+        ("fib saddr type local", false),
+        ("ip frag-off & 0x1fff != 0", false),
+        ("ct direction original", true),
+        ("ct original ip saddr 10.0.0.5", true),
+        ("ct mark 0", true),
+        ("ct mark set 5 ct mark 5", true),
+        ("ip option ra exists", false),
+        ("ip version 4", true),
+        ("ip dscp set af11 ip dscp af11", true),
+        ("tcp dport set 81 tcp dport 81", true),
+    ] {
+        let mut known = packet.clone();
+        known.tos = Some(0);
+        let node = Node {
+            addresses: Some(vec!["10.0.0.1".parse().unwrap()]),
+            ..Node::default()
+        };
+        let walk = walked_at(&input(&format!("{condition} drop;")), &known, &node);
+        let dropped = |end: &End| end.outcome == Outcome::Dropped;
+        match condition.starts_with("fib saddr") {
+            // What it is but not local stays open.
+            true => assert!(!walk.ends.iter().any(dropped)),
+            false => {
+                assert_eq!(walk.ends.len(), 1, "{condition}: {walk}");
+                assert_eq!(dropped(&walk.ends[0]), is, "{condition}");
+            }
+        }
+    }
+    assert!(meets(
+        "ip ttl < 64",
+        &Packet {
+            ttl: Some(63),
+            ..packet
+        }
+    ));
+}
+
+#[test]
+fn what_is_not_known_splits() {
+    let mut packet = incoming();
+    packet.connection.state = None;
+    let walk = walked(
+        &input("ct state established,related accept; ct state invalid drop; tcp dport 22 drop;"),
+        &packet,
+    );
+    let mut ends: Vec<_> = walk
+        .ends
+        .iter()
+        .map(|end| (end.assumptions.join("; "), end.outcome.clone()))
+        .collect();
+    ends.sort_by(|one, other| one.0.cmp(&other.0));
+    assert_eq!(
+        ends,
+        [
+            (
+                "ct state is established, related".to_owned(),
+                Outcome::Delivered
+            ),
+            ("ct state is invalid".to_owned(), Outcome::Dropped),
+            ("ct state is new".to_owned(), Outcome::Delivered),
+        ],
+        "{walk}"
+    );
+}
+
+#[test]
+fn chance_has_its_probabilities() {
+    let text = input("numgen random mod 4 vmap { 0 : drop, 1-2 : accept, 3 : jump a };");
+    let walk = walked(&text, &incoming());
+    let mut ends: Vec<_> = walk
+        .ends
+        .iter()
+        .map(|end| (end.probability, end.outcome.clone()))
+        .collect();
+    ends.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let sum: f64 = ends.iter().map(|(probability, _)| probability).sum();
+    assert_eq!(sum, 1.0);
+    assert_eq!(ends.len(), 3, "{walk}");
+    assert_eq!(ends[2], (0.5, Outcome::Delivered));
+    assert!(walk.ends.iter().all(|end| end.assumptions.is_empty()));
+    let text = input("numgen random mod 100 < 30 drop;");
+    let walk = walked(&text, &incoming());
+    assert_eq!(walk.ends.len(), 2);
+    assert_eq!(walk.ends[0].probability, 0.3, "{walk}");
+    assert_eq!(walk.ends[0].outcome, Outcome::Dropped);
+}
+
+#[test]
+fn chains_are_left_as_they_were_entered() {
+    let packet = incoming();
+    let text = |rules: &str| {
+        format!(
+            "table ip t {{
+                chain third {{ counter; return; drop; }}
+                chain second {{ goto third; drop; }}
+                chain first {{ jump second; meta mark set 1; }}
+                chain input {{ type filter hook input priority 0; policy drop; {rules} }}
+            }}"
+        )
+    };
+    let end = only(&text("jump first; meta mark 1 accept;"), &packet);
+    assert_eq!(end.outcome, Outcome::Delivered);
+    let chains: Vec<_> = end
+        .steps
+        .iter()
+        .map(|step| step.chain.to_string())
+        .collect();
+    assert_eq!(
+        chains,
+        [
+            "input", "first", "second", "third", "third", "first", "input"
+        ]
+    );
+    let end = only(&text("goto first; accept;"), &packet);
+    assert_eq!(end.outcome, Outcome::Dropped);
+    let last = end.steps.last().unwrap();
+    assert_eq!(
+        (last.chain.to_string(), last.rule),
+        ("input".to_owned(), None)
+    );
+    assert_eq!(
+        only(&text("return; accept;"), &packet).outcome,
+        Outcome::Dropped
+    );
+}
+
+#[test]
+fn accepting_ends_only_one_chain() {
+    let text = "
+        table ip first { chain c { type filter hook input priority -1; accept; }; }
+        table inet second { chain c { type filter hook input priority 1; drop; }; }
+        table ip dormant { flags dormant; chain c { type filter hook input priority -2; drop; }; }
+    ";
+    let end = only(text, &incoming());
+    let tables: Vec<_> = end
+        .steps
+        .iter()
+        .map(|step| step.table.to_string())
+        .collect();
+    assert_eq!(tables, ["first", "second"]);
+    assert_eq!(end.outcome, Outcome::Dropped);
+}
+
+const NAT: &str = "
+    table ip nat {
+        chain prerouting { type nat hook prerouting priority dstnat; tcp dport 80 dnat to 10.1.0.9:8080; }
+        chain late { type nat hook prerouting priority dstnat + 5; dnat to 10.1.0.10; }
+        chain postrouting { type nat hook postrouting priority srcnat; oifname eth1 masquerade; }
+    }
+    table ip filter {
+        chain forward {
+            type filter hook forward priority filter; policy drop;
+            ip daddr 10.1.0.9 tcp dport 8080 ct original ip daddr 10.0.0.1 ct status dnat accept
+        }
+        chain input { type filter hook input priority filter; policy drop; }
+    }
+";
+
+#[test]
+fn translations() {
+    let mut packet = incoming();
+    packet.out_interface = Some("eth1".into());
+    let mut eth1 = Interface::named("eth1");
+    eth1.addresses = vec!["10.1.0.1".parse().unwrap()];
+    let node = Node {
+        interfaces: vec![eth1],
+        addresses: Some(vec![
+            "10.0.0.1".parse().unwrap(),
+            "10.1.0.1".parse().unwrap(),
+        ]),
+    };
+    let walk = walked_at(NAT, &packet, &node);
+    assert_eq!(walk.ends.len(), 1, "{walk}");
+    let end = &walk.ends[0];
+    assert_eq!(end.outcome, Outcome::Forwarded, "{walk}");
+    assert_eq!(end.packet.destination.known(), Some("10.1.0.9"));
+    assert_eq!(end.packet.destination_port.known(), Some("8080"));
+    assert_eq!(end.packet.source.known(), Some("10.1.0.1"));
+    let chains: Vec<_> = end
+        .steps
+        .iter()
+        .map(|step| step.chain.to_string())
+        .collect();
+    assert_eq!(chains, ["prerouting", "forward", "postrouting"]);
+
+    // Where it is not known whose address that is, both are followed.
+    let walk = walked(NAT, &packet);
+    assert_eq!(walk.ends.len(), 2, "{walk}");
+    assert_eq!(
+        walk.ends[0].assumptions,
+        ["10.1.0.9 is an address of this machine"]
+    );
+
+    // A connection that is there is not translated anew.
+    packet.connection.state = Some(State::Established);
+    packet.connection.is_reply = Some(false);
+    packet.connection.status = Some(0x3f);
+    let walk = walked_at(NAT, &packet, &node);
+    assert_eq!(walk.ends.len(), 1, "{walk}");
+    assert_eq!(walk.ends[0].packet.destination.known(), Some("10.0.0.1"));
+    assert!(!walk.ends[0].notes.is_empty());
+    // Unless it is known how it was.
+    packet.connection.reply = Tuple {
+        source: Some("10.1.0.9".parse().unwrap()),
+        source_port: Some(8080),
+        destination: Some("10.1.0.1".parse().unwrap()),
+        destination_port: Some(1234),
+    };
+    let walk = walked_at(NAT, &packet, &node);
+    assert_eq!(walk.ends[0].packet.destination.known(), Some("10.1.0.9"));
+    assert_eq!(walk.ends[0].packet.source.known(), Some("10.1.0.1"));
+}
+
+#[test]
+fn what_comes_back_over_lo() {
+    let text = "
+        table ip t {
+            chain out { type filter hook output priority 0; oifname lo counter; }
+            chain post { type filter hook postrouting priority 0; meta mark set 3; }
+            chain pre { type filter hook prerouting priority 0; iifname lo meta mark 3 counter; }
+            chain in { type filter hook input priority 0; meta skuid 0 drop; }
+            chain nat { type nat hook prerouting priority dstnat; drop; }
+            chain natout { type nat hook output priority -100; tcp dport 80 redirect to :81; }
+        }
+    ";
+    let packet = Packet::tcp(
+        Direction::Local,
+        socket("127.0.0.1:5000"),
+        socket("127.0.0.1:80"),
+    );
+    let end = only(text, &packet);
+    assert_eq!(end.outcome, Outcome::Delivered, "{end}");
+    assert_eq!(end.packet.destination_port.known(), Some("81"));
+    let hooks: Vec<_> = end.hooks.iter().map(|hook| hook.hook).collect();
+    assert_eq!(
+        hooks,
+        [
+            Hook::Output,
+            Hook::Postrouting,
+            Hook::Prerouting,
+            Hook::Input
+        ]
+    );
+    let chains: Vec<_> = end
+        .steps
+        .iter()
+        .map(|step| step.chain.to_string())
+        .collect();
+    // Rules, and the policies behind them.
+    assert_eq!(
+        chains,
+        ["natout", "out", "out", "post", "post", "pre", "pre", "in"],
+        "{end}"
+    );
+}
+
+#[test]
+fn sets_that_rules_fill() {
+    let text = input(
+        "ip saddr @seen drop; update @seen { ip saddr timeout 1m }; ip saddr @seen accept; drop;",
+    )
+    .replace(
+        "chain a",
+        "set seen { type ipv4_addr; flags dynamic,timeout; }; chain a",
+    );
+    let walk = walked(&text, &incoming());
+    let ends: Vec<_> = walk
+        .ends
+        .iter()
+        .map(|end| (end.assumptions.join("; "), end.outcome.clone()))
+        .collect();
+    assert_eq!(
+        ends,
+        [
+            (
+                "10.0.0.5 is in seen, which rules fill".to_owned(),
+                Outcome::Dropped
+            ),
+            (
+                "not: 10.0.0.5 is in seen, which rules fill".to_owned(),
+                Outcome::Delivered
+            ),
+        ]
+    );
+    let snapshot = ruleset(&text);
+    let mut as_they_are = Options::default();
+    as_they_are.sets_as_they_are = true;
+    let walk = Rules::new()
+        .with_nft(&snapshot)
+        .walk(&incoming(), &Node::default(), &as_they_are);
+    assert_eq!(walk.ends.len(), 1);
+    assert_eq!(walk.ends[0].outcome, Outcome::Delivered);
+}
+
+/// Two keys that are not known are two questions.
+#[test]
+fn keys_that_are_not_known() {
+    let text = input("ip saddr @seen counter; ip daddr @seen drop;").replace(
+        "chain a",
+        "set seen { type ipv4_addr; flags dynamic,timeout; }; chain a",
+    );
+    let mut packet = incoming();
+    (packet.source, packet.destination) = (None, None);
+    let walk = walked(&text, &packet);
+    let ends: Vec<_> = walk
+        .ends
+        .iter()
+        .map(|end| (end.assumptions.join("; "), end.outcome.clone()))
+        .collect();
+    let of = |from: &str, to: &str| {
+        format!(
+            "{from}source address is in seen, which rules fill; {to}destination address is in seen, which rules fill"
+        )
+    };
+    assert_eq!(
+        ends,
+        [
+            (of("", ""), Outcome::Dropped),
+            (of("", "not: "), Outcome::Delivered),
+            (of("not: ", ""), Outcome::Dropped),
+            (of("not: ", "not: "), Outcome::Delivered),
+        ],
+        "{walk}"
+    );
+}
+
+#[track_caller]
+fn delivers_both_ways(walk: &Walk) {
+    assert_eq!(walk.ends.len(), 2, "{walk}");
+    assert!(
+        walk.ends
+            .iter()
+            .all(|end| end.outcome == Outcome::Delivered),
+        "{walk}"
+    );
+}
+
+/// There is a route or there is none.
+#[test]
+fn what_exists_or_is_missing() {
+    let rules = "fib saddr . iif oif exists accept; fib saddr . iif oif missing accept; drop;";
+    let walk = walked(&input(rules), &incoming());
+    delivers_both_ways(&walk);
+}
+
+/// An option that a rule took out is not there any more.
+#[test]
+fn options_that_were_taken_out() {
+    let rules = "reset tcp option sack-perm; tcp option sack-perm exists drop;";
+    let walk = walked(&input(rules), &incoming());
+    delivers_both_ways(&walk);
+}
+
+/// Without connection tracking nothing is translated: the chains that do are not asked.
+#[test]
+fn what_is_not_tracked_is_not_translated() {
+    let text = "
+        table ip t {
+            chain raw { type filter hook prerouting priority raw; tcp dport 80 notrack; }
+            chain nat { type nat hook prerouting priority dstnat; dnat to 10.1.0.9; }
+            chain input { type filter hook input priority 0; ct state untracked accept; drop; }
+        }
+    ";
+    let end = only(text, &incoming());
+    assert_eq!(end.outcome, Outcome::Delivered, "{end}");
+    assert_eq!(end.packet.destination.known(), Some("10.0.0.1"));
+    assert!(end.steps.iter().all(|step| step.chain != "nat"), "{end}");
+    // So it is with what belongs to no connection that there can be.
+    let mut packet = incoming();
+    packet.destination_port = Some(81);
+    packet.connection.state = Some(State::Invalid);
+    let end = only(text, &packet);
+    assert_eq!(end.outcome, Outcome::Dropped, "{end}");
+    assert!(end.steps.iter().all(|step| step.chain != "nat"), "{end}");
+}
+
+#[test]
+fn ways_of_ending() {
+    let packet = incoming();
+    for (rule, outcome, ends) in [
+        (
+            "reject",
+            Outcome::Rejected("icmp port-unreachable".into()),
+            1,
+        ),
+        (
+            "reject with icmp type admin-prohibited",
+            Outcome::Rejected("icmp admin-prohibited".into()),
+            1,
+        ),
+        (
+            "meta l4proto tcp reject with tcp reset",
+            Outcome::Rejected("tcp reset".into()),
+            1,
+        ),
+        (
+            "tcp flags syn synproxy mss 1460",
+            Outcome::Stolen("answered by synproxy".into()),
+            1,
+        ),
+        ("limit rate 3/minute drop", Outcome::Delivered, 2),
+        ("queue num 3 bypass", Outcome::Queued("3".into()), 2),
+        // One of several, whichever it is.
+        (
+            "queue flags bypass to numgen random mod 4 offset 10",
+            Outcome::Queued("10-13".into()),
+            2,
+        ),
+    ] {
+        let walk = walked(&input(&format!("{rule};")), &packet);
+        assert_eq!(walk.ends.len(), ends, "{rule}: {walk}");
+        assert_eq!(walk.ends[0].outcome, outcome, "{rule}: {walk}");
+    }
+    // What is answered is told as what it is, not as the rule has it.
+    let inet = input("reject with icmpx host-unreachable;").replace("table ip", "table inet");
+    assert_eq!(
+        only(&inet, &packet).outcome,
+        Outcome::Rejected("icmp host-unreachable".into())
+    );
+    let walk = walked(&input("limit rate 3/minute drop;"), &packet);
+    assert_eq!(
+        walk.ends[0].assumptions,
+        ["the rate of 3 packets a minute is exceeded"]
+    );
+}
+
+#[test]
+fn there_is_an_end_to_splitting() {
+    let rules: String = (0..40)
+        .map(|at| format!("limit rate {}/minute counter;", at + 1))
+        .collect();
+    let snapshot = ruleset(&input(&rules));
+    let rules = Rules::new().with_nft(&snapshot);
+    let mut few = Options::default();
+    few.branches = 16;
+    let walk = rules.walk(&incoming(), &Node::default(), &few);
+    assert!(walk.is_cut);
+    assert!(walk.ends.len() <= 32, "{}", walk.ends.len());
+    assert!(
+        walk.ends
+            .iter()
+            .any(|end| matches!(end.outcome, Outcome::NotFollowed(_)))
+    );
+    let mut short = Options::default();
+    short.rules = 10;
+    let walk = rules.walk(&incoming(), &Node::default(), &short);
+    assert!(walk.is_cut);
+}
