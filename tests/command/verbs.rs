@@ -443,6 +443,23 @@ fn a_namespace_that_is_not_there() {
     }
 }
 
+/// Copies the command to where every user may run it.
+///
+/// Another process writes the copy: a descriptor of this one that is open for writing could be inherited by a program
+/// that another thread starts, and the copy could not be run until that one has ended (ETXTBSY).
+fn copied_for_everybody() -> (tempfile::TempDir, PathBuf) {
+    let directory = tempfile::tempdir().unwrap();
+    fs::set_permissions(directory.path(), fs::Permissions::from_mode(0o755)).unwrap();
+    let program = directory.path().join("chainwright");
+    let copied = Command::new("install")
+        .arg("-m755")
+        .arg(PROGRAM)
+        .arg(&program)
+        .status();
+    assert!(copied.unwrap().success());
+    (directory, program)
+}
+
 /// Runs the command as a user without rights over the network namespace that the test is in.
 fn run_unprivileged(arguments: &[&str]) -> Ran {
     let map = fs::read_to_string("/proc/self/uid_map").unwrap();
@@ -451,12 +468,7 @@ fn run_unprivileged(arguments: &[&str]) -> Ran {
     let copy;
     if ids.as_slice() == ["0", "0", "4294967295"] {
         // Root itself: become nobody, who may not see the directory that the program is in.
-        let directory = tempfile::tempdir().unwrap();
-        let everybody = fs::Permissions::from_mode(0o755);
-        fs::set_permissions(directory.path(), everybody.clone()).unwrap();
-        let program: PathBuf = directory.path().join("chainwright");
-        fs::copy(PROGRAM, &program).unwrap();
-        fs::set_permissions(&program, everybody).unwrap();
+        let (directory, program) = copied_for_everybody();
         command = Command::new(program);
         command.uid(65534).gid(65534).current_dir("/");
         copy = Some(directory);

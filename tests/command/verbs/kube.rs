@@ -235,12 +235,7 @@ impl Blind {
                 copy = None;
             }
             Self::Legacy if nix::unistd::geteuid().is_root() && is_root_of_all() => {
-                let directory = tempfile::tempdir().unwrap();
-                let everybody = fs::Permissions::from_mode(0o755);
-                fs::set_permissions(directory.path(), everybody.clone()).unwrap();
-                let program = directory.path().join("chainwright");
-                fs::copy(PROGRAM, &program).unwrap();
-                fs::set_permissions(&program, everybody).unwrap();
+                let (directory, program) = copied_for_everybody();
                 command = Command::new(setpriv);
                 command.args(["--reuid=65534", "--regid=65534", "--clear-groups"]);
                 command.args(["--inh-caps=+net_admin", "--ambient-caps=+net_admin"]);
