@@ -167,6 +167,26 @@ pub(crate) fn listing_in(sandbox: &Sandbox, any_order: bool) -> Listing {
     }
 }
 
+/// Waits until the kernel has collected all elements that count connections and have none, where a ruleset has such.
+pub(crate) fn wait_for_collection(ruleset: &Ruleset, sandbox: &Sandbox) {
+    if !ruleset
+        .header("volatile")
+        .any(|what| what == "counted-connections")
+    {
+        return;
+    }
+    let is_left = |line: &str| !line.trim().starts_with("ct count") && line.contains("ct count");
+    for _ in 0..600 {
+        let sets =
+            Tools::new(sandbox).run("nft list sets") + &Tools::new(sandbox).run("nft list maps");
+        if !sets.lines().any(is_left) {
+            return;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+    panic!("{}: elements with ct count are not collected", ruleset.name);
+}
+
 #[derive(PartialEq, Eq)]
 pub(crate) struct Listing {
     pub(crate) text: String,

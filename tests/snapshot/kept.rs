@@ -3,7 +3,9 @@
 
 use std::collections::BTreeMap;
 
-use crate::common::rulesets::{Listing, Ruleset, data, listing, listing_in, same};
+use crate::common::rulesets::{
+    Listing, Ruleset, data, listing, listing_in, same, wait_for_collection,
+};
 use crate::common::tools::Tools;
 use crate::common::{connect, report, sandbox};
 use bstr::BString;
@@ -331,6 +333,7 @@ fn a_ruleset_does_not_differ_from_what_was_written_back() {
         let Some(sandbox) = ruleset.load() else {
             continue;
         };
+        wait_for_collection(&ruleset, &sandbox);
         let mut nft = connect(&sandbox);
         let before = nft.snapshot(Scope::all()).unwrap();
         before.restore(&mut nft).unwrap();

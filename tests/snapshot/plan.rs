@@ -13,7 +13,7 @@ use std::time::Duration;
 use crate::common::plans::{operations, with};
 use crate::common::random::Random;
 use crate::common::rulesets::{
-    Listing, OF_CLIENTS, Ruleset, listing, listing_in, loaded_data, same,
+    Listing, OF_CLIENTS, Ruleset, listing, listing_in, loaded_data, same, wait_for_collection,
 };
 use crate::common::tools::Tools;
 use crate::common::{OnDrop, connect, kernel, report};
@@ -114,6 +114,9 @@ fn between_equal_rulesets_there_is_nothing_to_do() {
         let (Some(one), Some(other)) = (ruleset.load(), ruleset.load()) else {
             continue;
         };
+        for sandbox in [&one, &other] {
+            wait_for_collection(&ruleset, sandbox);
+        }
         // Other handles, and other names of what has none.
         let mut nft = connect(&one);
         let mut tx = Transaction::new();
@@ -306,6 +309,9 @@ fn from_any_ruleset_to_any_other() {
         let (Some(one), Some(other)) = (ruleset.load(), ruleset.load()) else {
             continue;
         };
+        for sandbox in [&one, &other] {
+            wait_for_collection(&ruleset, sandbox);
+        }
         let (mut here, mut there) = (connect(&one), connect(&other));
         let whole = snapshot(&mut there);
         let any_order = ruleset
