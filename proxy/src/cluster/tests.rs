@@ -1,5 +1,5 @@
 // That of the library's own tests.
-#[path = "../../../../tests/kube/services/listed.rs"]
+#[path = "../../../tests/kube/services/listed.rs"]
 mod listed;
 mod silence;
 
