@@ -71,8 +71,6 @@
 //! | `model` | `nft::live::Model`: an nf_tables in memory, to test without a kernel |
 //! | `sandbox` | private network namespaces for tests, without root: [`netns::Sandbox`], [`sandbox_tests!`] |
 //! | `measure` | what benches need |
-//! | `cli` | the command `chainwright` |
-//! | `plot` | the drawings of `chainwright bench` |
 //!
 //! # Privileges
 //!

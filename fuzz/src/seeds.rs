@@ -117,7 +117,7 @@ fn encoded_rules() -> Vec<Vec<u8>> {
 /// What kube-proxy sent to the kernel, captured: whole batches.
 fn batches() -> Vec<Vec<u8>> {
     let read = |path: PathBuf| fs::read(path).unwrap_or_default();
-    let files = files("src/bin/chainwright/demo/kube-proxy", ".batch");
+    let files = files("cli/src/demo/kube-proxy", ".batch");
     files.into_iter().map(read).collect()
 }
 

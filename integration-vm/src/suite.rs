@@ -104,7 +104,7 @@ impl Chosen {
 /// and those that start the real tools a thousand times. The first looks at a kernel that has loaded nothing
 /// yet.
 const CHOSEN: [Chosen; 31] = [
-    Chosen::all_of("system::modules"),
+    Chosen::all_of("command::modules"),
     Chosen::all_of("system::kernels"),
     Chosen::most_of(
         "nft::listing",
@@ -331,8 +331,8 @@ pub(crate) fn build(checkout: &Path, named: &[String], all: bool) -> Result<Vec<
         .current_dir(checkout)
         .args([
             "test",
-            "--package",
-            "chainwright",
+            "--package=chainwright",
+            "--package=chainwright-cli",
             "--all-features",
             "--no-run",
         ])

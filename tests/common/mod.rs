@@ -23,6 +23,7 @@ pub(crate) mod unwritable;
 pub(crate) mod wire;
 
 use std::error::Error;
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
 use chainwright::netns::{self, Sandbox};
@@ -30,6 +31,14 @@ use chainwright::nft::live::{Monitor, MonitorOptions};
 use chainwright::nft::{
     Chain, ChainFlags, Connection, Family, Rule, RuleFilter, Scope, Transaction,
 };
+
+/// Returns a path below the workspace's directory, of which each package with tests is a part.
+pub(crate) fn in_workspace(path: impl AsRef<Path>) -> PathBuf {
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut directories = package.ancestors();
+    let root = directories.find(|directory| directory.join("tests/needs").exists());
+    root.expect("tests/needs is there").join(path)
+}
 
 /// Why this process could not get what sandboxes take.
 static NO_SANDBOXES: OnceLock<String> = OnceLock::new();

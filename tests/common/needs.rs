@@ -1,6 +1,6 @@
 //! The programs that tests run: each stands in `tests/needs`, from which `tests/setup` installs it.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// What the tests need, and the package that it comes with.
 const NEEDS: &str = include_str!("../needs");
@@ -51,7 +51,7 @@ pub(crate) fn find(program: &str) -> PathBuf {
 /// The directory in which a package of Debian's is unpacked, and not installed.
 #[track_caller]
 pub(crate) fn unpacked(package: &str) -> PathBuf {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = super::in_workspace("");
     let prefix = format!("target/debian/{package}/");
     let Some((need, _)) = needs().find(|(need, _)| need.starts_with(&prefix)) else {
         panic!("{prefix} is not in tests/needs: write it there, so that tests/setup unpacks it");

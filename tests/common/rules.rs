@@ -31,7 +31,7 @@ pub(crate) struct File {
 }
 
 pub(crate) fn directory() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules")
+    super::in_workspace("tests/rules")
 }
 
 /// The rule of a line, as a text to be restored has it: texts that are too long are cut.

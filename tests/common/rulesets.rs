@@ -1,6 +1,6 @@
 //! The rulesets of `rulesets/`, and what `nft` says of one.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use chainwright::netns::Sandbox;
 
@@ -302,7 +302,5 @@ pub(crate) fn loaded_data(name: &str) -> Sandbox {
 
 /// A directory of the tests.
 pub(crate) fn directory(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-        .join("tests")
-        .join(name)
+    super::in_workspace("tests").join(name)
 }

@@ -6,7 +6,6 @@ mod cleanup;
 mod common;
 mod decoder_promise;
 mod differences;
-mod doctor;
 mod edits;
 mod errors;
 mod extensions;

@@ -2,7 +2,6 @@
 
 #[path = "../common/mod.rs"]
 mod common;
-mod hostile_texts;
 mod json;
 mod json_read;
 mod newer;

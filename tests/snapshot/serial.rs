@@ -1,8 +1,6 @@
 //! Snapshots to JSON and back: the same, and back in the kernel the same; and whatever else is read as
 //! one is refused, or is one.
 
-use std::path::Path;
-
 use crate::common::tools::Tools;
 use crate::common::{connect, report, sandbox};
 use chainwright::Error;
@@ -14,7 +12,7 @@ use serde_json::{Value, json};
 
 /// The rulesets of `rulesets/`: their names and texts.
 fn rulesets() -> Vec<(String, String)> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rulesets");
+    let directory = crate::common::in_workspace("tests/rulesets");
     let entries = std::fs::read_dir(directory).unwrap();
     let mut paths: Vec<_> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.retain(|path| path.extension().is_some_and(|extension| extension == "nft"));

@@ -7,6 +7,5 @@ mod keep_table;
 mod kernels;
 mod kill;
 mod measure;
-mod modules;
 mod netns;
 mod threads;

@@ -441,7 +441,7 @@ fn first_lines_of_errors_are_those_that_programs_look_for() {
         "File exists",
         "Device or resource busy",
     ];
-    let calls = include_str!("../data/nft/first_lines.txt");
+    let calls = include_str!("../../../tests/data/nft/first_lines.txt");
     let calls: Vec<_> = calls
         .lines()
         .filter(|line| !line.starts_with('#'))

@@ -28,9 +28,9 @@ impl Shell {
     /// Made by the test below, so that the program does without the maker.
     const fn text(self) -> &'static str {
         match self {
-            Self::Bash => include_str!("../../../docs/completions/chainwright.bash"),
-            Self::Zsh => include_str!("../../../docs/completions/_chainwright"),
-            Self::Fish => include_str!("../../../docs/completions/chainwright.fish"),
+            Self::Bash => include_str!("../completions/chainwright.bash"),
+            Self::Zsh => include_str!("../completions/_chainwright"),
+            Self::Fish => include_str!("../completions/chainwright.fish"),
         }
     }
 }

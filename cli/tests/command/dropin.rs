@@ -239,7 +239,7 @@ fn looks(words: &[String]) -> bool {
 }
 
 fn compare(name: &str, backend: &'static str) -> (usize, Vec<String>) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/dropin/{name}.txt"));
+    let path = crate::common::in_workspace(format!("tests/data/dropin/{name}.txt"));
     let links = links();
     let real = find("iptables-nft-save").parent().unwrap().to_owned();
     let (theirs, ours) = (Side::new(&real, backend), Side::new(links.path(), backend));
@@ -482,7 +482,7 @@ fn real_links() -> TempDir {
 /// What a script of `tests/data/dropin` says with the real programs and with ours: of each it gets the directory and these
 /// arguments.
 fn scripted(name: &str, arguments: &[&Path]) -> [String; 2] {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/data/dropin/{name}.sh"));
+    let script = crate::common::in_workspace(format!("tests/data/dropin/{name}.sh"));
     let lock = TempDir::new().unwrap();
     [real_links(), links()].map(|programs| {
         let work = || {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::*;
 use crate::common::tools::Tools;
 
-const PAGE: &str = include_str!("../../../docs/json.md");
+const PAGE: &str = include_str!("../../../../docs/json.md");
 
 /// The keys of a verb by its section of the page, and their types.
 fn documented(verb: &str) -> BTreeMap<String, String> {

@@ -1,9 +1,10 @@
 //! What one question costs beside a large ruleset: the CPU of a process that lists, looks up or resets one thing, as a
 //! multiple of the real tool's for the same. So it is seen whether a question costs more than what it asks for.
 //!
-//! `cargo bench --features measure,cli --bench questions [-- CHAINS]`; the real tools are `nft` and `iptables-nft`, or the
+//! `cargo bench -p chainwright-cli --bench questions [-- CHAINS]`; the real tools are `nft` and `iptables-nft`, or the
 //! programs that the environment names: `NFT=/usr/local/sbin/nft IPTABLES=/usr/local/sbin/iptables-nft`.
 
+#[path = "../../benches/common/mod.rs"]
 mod common;
 
 use std::env;

@@ -18,7 +18,7 @@ use chainwright::xt;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
-const MANIFESTS: &str = include_str!("../data/services.yaml");
+const MANIFESTS: &str = include_str!("../../../tests/data/services.yaml");
 const IPTABLES: &str = "tests/data/kube-proxy-1.36-iptables.save";
 const NFTABLES: &str = "tests/data/kube-proxy-1.36-nftables.nft";
 const OLD: &str = "tests/data/kube-proxy-1.20-300-services.save";
@@ -28,6 +28,7 @@ const OLD: &str = "tests/data/kube-proxy-1.20-300-services.save";
 fn run(arguments: &str, input: &str) -> (i32, String, String) {
     let mut command = Command::new(PROGRAM);
     command.args(arguments.split_whitespace());
+    command.current_dir(crate::common::in_workspace(""));
     let output = run_on(&mut command, input.as_bytes()).unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     let (out, err) = (text(output.stdout), text(output.stderr));
@@ -96,7 +97,7 @@ fn manifests() -> (BTreeSet<Port>, BTreeSet<NodePort>) {
 
 /// The ruleset of a text, in memory.
 fn snapshot(file: &str) -> Snapshot {
-    let text = std::fs::read_to_string(file).unwrap();
+    let text = std::fs::read_to_string(crate::common::in_workspace(file)).unwrap();
     let model = Model::new();
     let connect = || -> Connection { model.connect().unwrap() };
     if file.ends_with(".save") {

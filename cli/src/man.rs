@@ -4,7 +4,7 @@ use crate::output::{Error, Exit, Output, note};
 
 /// Print a manual page
 ///
-/// `chainwright man rollback | man -l -` shows the one of a verb. Packages install the files of docs/man.
+/// `chainwright man rollback | man -l -` shows the one of a verb. Packages install the files of `man`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
     /// Which verb's, `bench chains` for instance; the command's own if there is none
@@ -15,7 +15,7 @@ pub(crate) struct Args {
 /// The pages by their names, made by the test below, so that the program does without the maker.
 macro_rules! pages {
     ($($name:literal),* $(,)?) => {
-        &[$(($name, include_str!(concat!("../../../docs/man/", $name, ".8")))),*]
+        &[$(($name, include_str!(concat!("../man/", $name, ".8")))),*]
     };
 }
 
@@ -126,7 +126,7 @@ mod tests {
             check_file(&format!("man/{name}.8"), &page);
         }
         // Nothing is left of verbs that went.
-        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/man");
+        let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("man");
         assert_eq!(directory.read_dir().unwrap().count(), PAGES.len());
     }
 }

@@ -1,10 +1,13 @@
 //! The command `chainwright` and the programs that it stands in for, run as programs.
 
-#[path = "../common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
+mod doctor;
 mod dropin;
 mod faults;
+mod hostile_texts;
 mod iptables;
+mod modules;
 mod nft;
 mod refusals;
 mod trace;

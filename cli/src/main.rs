@@ -270,21 +270,19 @@ mod tests {
         assert_eq!(tried, 18 * 5);
     }
 
-    /// Whether a file of `docs` is what is made of the definition of the arguments. If the environment has
+    /// Whether a file of the package is what is made of the definition of the arguments. If the environment has
     /// `CHAINWRIGHT_WRITE_DOCS`, it is written.
     #[track_caller]
     pub(crate) fn check_file(name: &str, made: &[u8]) {
-        let path = Path::new(env!("CARGO_MANIFEST_DIR"))
-            .join("docs")
-            .join(name);
+        let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(name);
         if std::env::var_os("CHAINWRIGHT_WRITE_DOCS").is_some() {
             std::fs::write(&path, made).unwrap();
         }
         let there = std::fs::read(&path).unwrap_or_default();
         assert!(
             there == made,
-            "docs/{name} is not what is made of the arguments: run CHAINWRIGHT_WRITE_DOCS=1 cargo test \
-             --features cli --bin chainwright"
+            "{name} is not what is made of the arguments: run CHAINWRIGHT_WRITE_DOCS=1 cargo test \
+             -p chainwright-cli --bin chainwright"
         );
     }
 }

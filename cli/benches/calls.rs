@@ -2,8 +2,9 @@
 //! makes the bare requests to the kernel and nothing else, and beside the real program, if it is installed. A process
 //! costs more than the requests, so both are measured once more without it: in this process.
 //!
-//! `cargo bench --features measure,cli --bench calls [-- SERVICES…]`; 10,000 services are 80,000 rules.
+//! `cargo bench -p chainwright-cli --bench calls [-- SERVICES…]`; 10,000 services are 80,000 rules.
 
+#[path = "../../benches/common/mod.rs"]
 mod common;
 
 use std::ffi::OsStr;

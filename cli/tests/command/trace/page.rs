@@ -16,8 +16,8 @@ const WIDTH: usize = 80;
 /// Verbs whose output is checked here.
 const VERBS: [&str; 4] = ["trace", "why", "graph", "diff"];
 
-fn root() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
+fn root() -> std::path::PathBuf {
+    crate::common::in_workspace("")
 }
 
 /// A directory with the files that commands name.
@@ -164,7 +164,7 @@ fn same(path: &PathBuf, made: &str) {
         let lines = there.lines().zip(made.lines());
         let first = lines.clone().find(|(there, made)| there != made);
         panic!(
-            "{} is not what is printed: {first:?}; run CHAINWRIGHT_WRITE_DOCS=1 cargo test --all-features --test command trace::",
+            "{} is not what is printed: {first:?}; run CHAINWRIGHT_WRITE_DOCS=1 cargo test -p chainwright-cli --test command trace::",
             path.display()
         );
     }

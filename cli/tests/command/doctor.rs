@@ -21,7 +21,7 @@ const CLEAN: [&str; 3] = [
 ];
 
 fn data(name: &str) -> String {
-    let path = format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
+    let path = crate::common::in_workspace(format!("tests/data/{name}"));
     std::fs::read_to_string(path).unwrap()
 }
 
