@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 use ipnet::IpNet;
 
@@ -268,7 +267,8 @@ fn after_random_changes(family: Family, own: bool, seed: u64) {
         }
         let changes: Vec<_> = changes.into_values().collect();
         let made = changed.change(&ports, &changes).unwrap();
-        assert!(made <= 3, "{made} transactions at step {step}");
+        // Twice as many where clients are forgotten after another time.
+        assert!(made <= 6, "{made} transactions at step {step}");
         transactions += made;
         assert_eq!(changed.known == Known::Owned, own);
         if step % 10 == 0 {
