@@ -374,7 +374,8 @@ fn clients_are_remembered() {
     let removed = interesting().swap_remove(0).name;
     ports.swap_remove(&removed);
     let mut next = layout(&sandbox, Family::Ipv4, &config());
-    assert_eq!(next.adopt(&ports).unwrap(), 1);
+    // Its elements go, and then its chain.
+    assert_eq!(next.adopt(&ports).unwrap(), 2);
     let listed = list(&sandbox, Family::Ipv4, Part::Set(name.as_bytes()));
     assert!(listed.contains("10.9.9.9"), "{listed}");
 }
