@@ -521,7 +521,7 @@ mod tests {
             self.to.send(Change::Object(key, to)).unwrap();
         }
 
-        /// A service of this name comes; what the proxy is told with it.
+        /// Adds a service of this name, and waits until the proxy has these services and this zone.
         fn service(&self, name: &str, all: &[&str], zone: Option<&str>) {
             let object = Object::Service(Some(Box::new(chainwright::kube::service::Service::new(
                 ObjectName::new("default", name),

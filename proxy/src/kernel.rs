@@ -137,8 +137,8 @@ impl Proxy for Kernel {
     }
 }
 
-/// The table of nf_tables that says that chains named as kube-proxy's are this program's: in iptables' tables nothing else
-/// could.
+/// Returns the name of the nf_tables table that marks the chains of this backend as made by this program. They have
+/// kube-proxy's names, and the iptables tables have no place for a note.
 const fn mark_of(backend: Backend) -> &'static str {
     match backend {
         Backend::Nft => "chainwright-agent-iptables-nft",
@@ -224,7 +224,8 @@ pub(crate) fn clean_up(with_kube_proxys: bool, runs: Option<u32>) -> CleanUp {
             }
         }
     }
-    // If one runs, it has what is not ours; if there is nothing of that, it took over what was ours.
+    // A kube-proxy that runs uses the tables that this program did not make. Without such tables it has taken over those
+    // that this program made.
     let took_over = runs.filter(|_| there.iter().all(|(_, _, is_own)| *is_own));
     for (layout, family, is_own) in there {
         let why = match (is_own, runs, took_over) {

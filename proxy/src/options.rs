@@ -467,8 +467,8 @@ fn detector(options: &Options, file: &File) -> Result<Detector, String> {
     })
 }
 
-/// Without any networks as kube-proxy has it: at the node's primary addresses, in its iptables mode at all of them. And so
-/// are those of a family that no network is named of.
+/// Reads where node ports are. Without any networks they are where kube-proxy has them: at the node's primary addresses, in
+/// its iptables mode at all of them. In a family without networks they are at all addresses, as kube-proxy 1.36 has it.
 fn node_ports(options: &Options, file: &File, mode: Mode) -> Result<NodePorts, String> {
     let texts = match &options.nodeport_addresses[..] {
         [] => file.node_port_addresses.as_deref().unwrap_or_default(),
@@ -843,6 +843,32 @@ mod tests {
             let config = primary.unwrap().config(None).unwrap();
             assert_eq!(config.node_port_addresses, none(), "{mode}");
         }
+    }
+
+    /// Networks of one family alone leave the other at all its addresses, in every mode: `NewNodePortAddresses` of
+    /// Kubernetes' `pkg/proxy/util/nodeport_addresses.go` adds the family's whole network.
+    #[test]
+    fn node_ports_of_a_family_without_networks_are_everywhere() {
+        for (given, expected) in [
+            ("10.0.0.0/8", &["10.0.0.0/8", "::/0"][..]),
+            ("fd00::/8", &["fd00::/8", "0.0.0.0/0"]),
+            ("10.0.0.0/8, fd00::/8", &["10.0.0.0/8", "fd00::/8"]),
+            ("0.0.0.0/0", &["0.0.0.0/0", "::/0"]),
+        ] {
+            let networks = expected.iter().map(|network| network.parse().unwrap());
+            let expected = NodePortAddresses::Networks(networks.collect());
+            for mode in ["iptables", "nftables", "flat"] {
+                let file = format!("nodePortAddresses: [{}]\n", quoted(given));
+                let settings = with_file(&file, &[&format!("--proxy-mode={mode}")]).unwrap();
+                let config = settings.config(None).unwrap();
+                assert_eq!(config.node_port_addresses, expected, "{mode}, {given}");
+            }
+        }
+    }
+
+    fn quoted(list: &str) -> String {
+        let quoted: Vec<_> = list.split(", ").map(|one| format!("{one:?}")).collect();
+        quoted.join(", ")
     }
 
     #[test]

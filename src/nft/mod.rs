@@ -136,8 +136,6 @@ pub(crate) use rule::is_cheaper_anew;
 pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
-#[cfg(feature = "kube")]
-pub(crate) use snapshot::is_same_rule;
 #[cfg(feature = "text")]
 pub(crate) use snapshot::{Answered, Needed, Sought, is_map, is_meter};
 #[cfg(feature = "diff")]
@@ -149,6 +147,8 @@ pub use snapshot::{
 };
 #[cfg(feature = "backup")]
 pub use snapshot::{FileError, NotRegular, Provenance};
+#[cfg(feature = "kube")]
+pub(crate) use snapshot::{Stage, is_same_rule};
 pub use stateful::{ObjectData, StatefulObject, StatefulObjectRef};
 pub use table::{Table, TableFlags, TableRef};
 pub use time::{Milliseconds, Milliseconds32};

@@ -20,6 +20,7 @@ use cases::run;
 use chainwright::iptables::{Backend, Family};
 use chainwright::kube::service::Layout;
 use chainwright::legacy::LOCK_VARIABLE;
+use flood::By;
 
 /// The lock of the legacy tables is one of the tests' own: the usual file is root's.
 // SAFETY: on Linux std works before main; this starts no thread.
@@ -227,12 +228,27 @@ fn commits() -> usize {
 
 #[test]
 fn flat_translates_every_flow() {
-    flood::flooded(Layout::Flat, commits());
+    flood::flooded(Layout::Flat, By::Change, commits());
+}
+
+#[test]
+fn flat_translates_every_flow_while_it_is_repaired() {
+    flood::flooded(Layout::Flat, By::Repair, commits());
+}
+
+#[test]
+fn flat_translates_every_flow_while_it_is_made_anew() {
+    flood::made_anew(commits());
 }
 
 #[test]
 fn nftables_translates_every_flow() {
-    flood::flooded(NFTABLES, commits());
+    flood::flooded(NFTABLES, By::Change, commits());
+}
+
+#[test]
+fn nftables_translates_every_flow_while_it_is_repaired() {
+    flood::flooded(NFTABLES, By::Repair, commits());
 }
 
 #[test]

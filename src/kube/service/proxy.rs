@@ -123,7 +123,7 @@ impl ServiceProxy {
     }
 
     /// Has `observe` told of progress, on the thread that calls [`sync`](Self::sync), after each transaction of a sync that
-    /// makes a table: of many services that takes several. Where there is a table, what differs is one transaction.
+    /// makes a table: of many services that takes several.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -321,7 +321,7 @@ impl ServiceProxy {
         for &family in families {
             for layout in Layout::ALL {
                 if layout != self.layout {
-                    match layout.clean_up(family) {
+                    match self.clean_up(layout, family) {
                         Ok(was_there) => removed += usize::from(was_there),
                         Err(error) => failed.push(family, error),
                     }
@@ -330,6 +330,23 @@ impl ServiceProxy {
         }
         failed.into_result(families.len())?;
         Ok(removed)
+    }
+
+    /// Removes another layout. Its commit is one of this proxy's own.
+    fn clean_up(&self, layout: Layout, family: Family) -> Result<bool, Error> {
+        // The layouts of iptables read anew what they change.
+        if matches!(self.layout, Layout::Iptables(_)) {
+            return layout.clean_up(family);
+        }
+        let mut nft = Connection::open()?;
+        let before = nft.generation()?;
+        let was_there = layout.clean_up(family)?;
+        let made = nft.generation()?;
+        // One of somebody else would have made two of it.
+        if was_there && made == before.next() {
+            self.commits.note(before, made);
+        }
+        Ok(was_there)
     }
 
     /// Removes everything from the kernel that this layout puts there. Connections that are open stay.
@@ -402,6 +419,42 @@ impl Layout {
                 let mut ipt = iptables::Iptables::open(backend)?;
                 Ok(super::layout::iptables::clean_up(&mut ipt, family)? > 0)
             }
+        }
+    }
+}
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests {
+    use super::*;
+    use crate::netns::Sandbox;
+
+    #[test]
+    fn to_remove_another_layout_is_an_own_commit() {
+        let serve = |layout| {
+            let mut config = Config::new("node1");
+            config.own = false;
+            let mut proxy = ServiceProxy::open(layout, config).unwrap();
+            proxy.sync(&mut Services::new()).unwrap();
+            proxy
+        };
+        let pairs = [
+            (Layout::Nftables, Layout::Flat),
+            (Layout::Flat, Layout::Nftables),
+            (Layout::Iptables(Backend::Nft), Layout::Flat),
+        ];
+        for (other, layout) in pairs {
+            let node = Sandbox::new().unwrap();
+            let generations = node.run(|| {
+                serve(other);
+                let mut proxy = serve(layout);
+                let mut nft = Connection::open().unwrap();
+                let before = nft.generation().unwrap();
+                assert_eq!(proxy.remove_others().unwrap(), 2);
+                let made = nft.generation().unwrap();
+                [before.next().next(), made, proxy.commits.latest(before)]
+            });
+            let [two_later, made, latest] = generations.unwrap();
+            assert_eq!((made, latest), (two_later, two_later), "{other:?}");
         }
     }
 }

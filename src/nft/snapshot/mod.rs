@@ -91,6 +91,8 @@ pub use part::{Part, PartialSnapshot};
 #[cfg(feature = "text")]
 pub(crate) use part::{is_map, is_meter};
 pub(in crate::nft) use plan::DesiredPlaces;
+#[cfg(feature = "kube")]
+pub(crate) use plan::Stage;
 pub use plan::{NotOwn, Plan, PlanOptions, Replaced};
 pub use read::MissingRules;
 

@@ -153,6 +153,7 @@ impl Snapshot {
             remove_dynamic_elements: true,
             counters: true,
             owner_tag: None,
+            ..PlanOptions::default()
         };
         let mut restored = Restored::default();
         let plan = now.plan_without(self, options, &closed, &mut restored)?;

@@ -188,6 +188,8 @@ pub(crate) fn node_ports(layout: Layout) {
             [true, true],
         ),
         (networks(&["0.0.0.0/0"]), [true, true]),
+        // What the agent has, as kube-proxy, where networks of the other family alone are given.
+        (networks(&["fd00::/16", "0.0.0.0/0"]), [true, true]),
         (networks(&["0.0.0.0/1", "128.0.0.0/1"]), [true, true]),
         (networks(&["127.0.0.0/8"]), [false, false]),
     ];

@@ -27,6 +27,8 @@ const SENDERS: [[u8; 4]; 2] = [[192, 168, 50, 2], [192, 168, 50, 3]];
 const ENDPOINT_PORTS: [u16; 2] = [7001, 7002];
 const PROTOCOLS: [(&str, Protocol); 2] = [("udp", Protocol::Udp), ("tcp", Protocol::Tcp)];
 
+const COUNTERS: [&str; 3] = ["right", "wrong", "untranslated"];
+
 /// A client, a node, and an interface that all pods are behind.
 struct Field {
     client: Sandbox,
@@ -98,6 +100,18 @@ impl Field {
         let words: Vec<_> = text.split_whitespace().collect();
         let place = words.iter().position(|word| *word == "packets").unwrap();
         words[place + 1].parse().unwrap()
+    }
+
+    /// Looks at what became of so many flows since `before`: all went to their service, if there was one all the time.
+    fn judge(&self, what: &str, sent: u64, before: [u64; 3], is_there: bool) {
+        let after = COUNTERS.map(|counter| self.counted(counter));
+        let [right, wrong, untranslated] = [0, 1, 2].map(|i| after[i] - before[i]);
+        println!(
+            "{what}: {sent} flows, {right} arrived, {wrong} wrong, {untranslated} untranslated"
+        );
+        assert!(right > 100, "{what}: {right} of {sent}");
+        assert_eq!(wrong, 0, "{what}");
+        assert!(!is_there || untranslated == 0, "{what}: {untranslated}");
     }
 
     /// Sends packets that begin a flow, each another one, to both cluster IPs while something is done. How many.
@@ -194,7 +208,9 @@ struct Made {
     endpoints: u8,
     local: u8,
     internal: TrafficPolicy,
-    has_affinity: bool,
+    /// The time of affinity in seconds, if there is any.
+    affinity: Option<u64>,
+    node_port: Option<u16>,
 }
 
 impl Made {
@@ -205,7 +221,8 @@ impl Made {
             endpoints,
             local: 0,
             internal: TrafficPolicy::Cluster,
-            has_affinity: false,
+            affinity: None,
+            node_port: None,
         }
     }
 
@@ -214,9 +231,12 @@ impl Made {
         let cluster_ip = cluster_ip(self.at as u8);
         let mut service = Service::new(ObjectName::new("default", &name[..]), [cluster_ip]);
         service.internal_traffic_policy = self.internal;
-        service.session_affinity = self.has_affinity.then_some(Duration::from_secs(60));
+        service.session_affinity = self.affinity.map(Duration::from_secs);
         for (name, protocol) in PROTOCOLS {
-            service = service.with_port(Port::new(name, protocol, 80));
+            service = service.with_port(Port {
+                node_port: self.node_port,
+                ..Port::new(name, protocol, 80)
+            });
         }
         services.set_service(service);
         let endpoint = |i| Endpoint {
@@ -239,7 +259,7 @@ impl Made {
 }
 
 /// What changes to and fro. In both states all services that are flooded have endpoints, but where one replaces the other.
-const CHANGES: [(&str, [&[Made]; 2]); 6] = {
+const CHANGES: [(&str, [&[Made]; 2]); 8] = {
     const A: Made = Made::new(0, 2);
     const B: Made = Made::new(1, 2);
     const LOCAL: Made = Made {
@@ -248,6 +268,19 @@ const CHANGES: [(&str, [&[Made]; 2]); 6] = {
     };
     [
         ("one service replaces another", [&[A], &[B]]),
+        (
+            "one replaces another that has its port as node port",
+            [
+                &[Made {
+                    node_port: Some(80),
+                    ..A
+                }],
+                &[Made {
+                    node_port: Some(80),
+                    ..B
+                }],
+            ],
+        ),
         (
             "3 endpoints and 2",
             [&[Made::new(0, 3), B], &[A, Made::new(1, 3)]],
@@ -287,14 +320,33 @@ const CHANGES: [(&str, [&[Made]; 2]); 6] = {
             [
                 &[
                     Made {
-                        has_affinity: true,
+                        affinity: Some(60),
                         ..Made::new(0, 3)
                     },
                     B,
                 ],
                 &[
                     Made {
-                        has_affinity: true,
+                        affinity: Some(60),
+                        ..A
+                    },
+                    B,
+                ],
+            ],
+        ),
+        (
+            "clients are forgotten after another time",
+            [
+                &[
+                    Made {
+                        affinity: Some(60),
+                        ..A
+                    },
+                    B,
+                ],
+                &[
+                    Made {
+                        affinity: Some(90),
                         ..A
                     },
                     B,
@@ -304,15 +356,24 @@ const CHANGES: [(&str, [&[Made]; 2]); 6] = {
     ]
 };
 
+/// How changes come to the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum By {
+    /// As changes of what is known to be there.
+    Change,
+    /// As repairs of what is found there.
+    Repair,
+}
+
 /// So many changes each way of each kind, while flows come.
-pub(crate) fn flooded(layout: Layout, commits: usize) {
+pub(crate) fn flooded(layout: Layout, by: By, commits: usize) {
     let field = Field::new();
     for (what, states) in CHANGES {
         let mut services = Services::new();
         states[0].iter().for_each(|made| made.put(&mut services));
         let mut proxy = proxy::open(&field.node, layout, config());
         sync(&field.node, &mut proxy, &mut services);
-        let before = ["right", "wrong", "untranslated"].map(|counter| field.counted(counter));
+        let before = COUNTERS.map(|counter| field.counted(counter));
         let sent = field.flood(|| {
             for round in 0..2 * commits {
                 let [from, to] = [states[round % 2], states[(round + 1) % 2]];
@@ -323,22 +384,61 @@ pub(crate) fn flooded(layout: Layout, commits: usize) {
                     }
                 }
                 to.iter().for_each(|made| made.put(&mut services));
-                sync(&field.node, &mut proxy, &mut services);
+                if by == By::Repair {
+                    proxy.distrust();
+                }
+                let synced = sync(&field.node, &mut proxy, &mut services);
+                assert_eq!(synced.whole, by == By::Repair, "{synced:?}");
+                assert!(synced.transactions > 0, "{synced:?}");
             }
         });
-        let after = ["right", "wrong", "untranslated"].map(|counter| field.counted(counter));
-        let [right, wrong, untranslated] = [0, 1, 2].map(|i| after[i] - before[i]);
-        println!(
-            "{layout:?}, {what}: {sent} flows, {right} arrived, {wrong} wrong, {untranslated} untranslated"
-        );
-        assert!(right > 100, "{what}: {right} of {sent}");
-        assert_eq!(wrong, 0, "{layout:?}, {what}");
+        let what = format!("{layout:?}, {by:?}, {what}");
         // A service that is not there has no endpoints.
-        if states[0].len() == 2 {
-            assert_eq!(untranslated, 0, "{layout:?}, {what}");
-        }
+        field.judge(&what, sent, before, states[0].len() == 2);
         field.node.run(|| proxy.remove()).unwrap().unwrap();
     }
+}
+
+/// A table of the flat layout that is made anew so often, while flows come, as that of another version is: the rules of
+/// this one cannot be put into it.
+pub(crate) fn made_anew(times: usize) {
+    let field = Field::new();
+    let tools = Tools::new(&field.node);
+    let mut services = Services::new();
+    for at in 0..2 {
+        Made::new(at, 2).put(&mut services);
+    }
+    let mut config = config();
+    config.own = false;
+    let mut proxy = proxy::open(&field.node, Layout::Flat, config);
+    sync(&field.node, &mut proxy, &mut services);
+    let before = COUNTERS.map(|counter| field.counted(counter));
+    let sent = field.flood(|| {
+        for _ in 0..times {
+            for line in [
+                "flush chain ip kube-services nodeport-refusals",
+                "delete set ip kube-services drop-nodeports",
+                "add set ip kube-services drop-nodeports { type ipv4_addr; }",
+            ] {
+                tools.run(&format!("nft {line}"));
+            }
+            proxy.distrust();
+            let synced = sync(&field.node, &mut proxy, &mut services);
+            // The other table, this one, and the other one again.
+            assert_eq!(synced.transactions, 3, "{synced:?}");
+        }
+    });
+    field.judge("made anew", sent, before, true);
+    assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
+
+    // What somebody left who ended in the middle goes.
+    tools.run("nft add table ip kube-services-stand-in");
+    proxy.distrust();
+    sync(&field.node, &mut proxy, &mut services);
+    assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
+    tools.run("nft add table ip kube-services-stand-in");
+    field.node.run(|| proxy.remove()).unwrap().unwrap();
+    assert_eq!(tools.run("nft list tables").matches("kube-").count(), 0);
 }
 
 /// What a sync did, transaction by transaction: which sets got elements, which lost some, which chains lost rules.
@@ -476,4 +576,32 @@ pub(crate) fn in_order_in_chains() {
     };
     assert!(served.contains(&"+service-ips".to_owned()), "{served:?}");
     assert_eq!(gone[..], ["-no-endpoint-services".to_owned()]);
+
+    // Another time of affinity, and repairs: what goes does so in another transaction than what comes.
+    for (repairs, affinity) in [(false, 60), (false, 90), (true, 60), (true, 90), (true, 0)] {
+        let affinity = Some(affinity).filter(|time| *time > 0);
+        for endpoints in [3, 2, 0, 1] {
+            Made {
+                affinity,
+                ..Made::new(0, endpoints)
+            }
+            .put(&mut services);
+            if repairs {
+                proxy.distrust();
+            }
+            let all = transactions(&node, &mut proxy, &mut services);
+            assert!(all.len() > 1, "{repairs} {affinity:?} {endpoints}: {all:?}");
+            for words in &all {
+                let goes = |word: &&String| {
+                    word.starts_with('-') && (word.contains("rule of") || word.contains("chain"))
+                };
+                let gone = words.iter().filter(goes).count();
+                let comes = words.iter().filter(|word| word.starts_with('+')).count();
+                assert!(
+                    gone == 0 || comes == 0,
+                    "{repairs} {affinity:?} {endpoints}: {all:?}"
+                );
+            }
+        }
+    }
 }

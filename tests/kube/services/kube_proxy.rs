@@ -153,7 +153,8 @@ pub(crate) fn adopted() {
         "{plan}"
     );
     let mut proxy = open(&node);
-    assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 2);
+    // What comes, and what goes; with a set of addresses in IPv6.
+    assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 5);
     proxy.distrust();
     assert_eq!(sync(&node, &mut proxy, &mut services).transactions, 0);
     // And what comes then is a change as any other.

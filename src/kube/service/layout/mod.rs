@@ -20,7 +20,8 @@ use super::names::PortName;
 use super::resolve::ServicePort;
 use crate::error::Error;
 use crate::iptables::{Backend, Family};
-use crate::nft::Generation;
+use crate::netns::wait_for_packets;
+use crate::nft::{Generation, Transaction};
 
 /// How services stand in the kernel's tables.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -116,6 +117,48 @@ impl OwnCommits {
             Some([first, last]) if until(last, since) <= until(last, first) => last,
             _ => since,
         }
+    }
+}
+
+/// The transactions of one change of a table in which a packet makes several look-ups, each of which sees what is there by
+/// then. What leads somewhere comes no earlier than where it leads to, and what was led to goes in a later transaction: each
+/// but the first waits until the kernel has dealt with the packets that found what was there before.
+#[derive(Debug)]
+pub(super) struct InOrder {
+    waits: bool,
+    made: usize,
+}
+
+impl InOrder {
+    /// `waits`: unless nothing is carried out.
+    pub(super) const fn new(waits: bool) -> Self {
+        Self { waits, made: 0 }
+    }
+
+    /// Commits the next transaction, if there is anything in it.
+    pub(super) fn commit<E>(
+        &mut self,
+        tx: &mut Transaction,
+        commit: impl FnOnce(&mut Transaction) -> Result<(), E>,
+    ) -> Result<(), E> {
+        match tx.is_empty() {
+            true => Ok(()),
+            false => self.step(|| commit(tx).map(|()| 1)),
+        }
+    }
+
+    /// The same of several transactions that need not wait for one another: `commit` returns how many.
+    pub(super) fn step<E>(&mut self, commit: impl FnOnce() -> Result<usize, E>) -> Result<(), E> {
+        if self.waits && self.made > 0 {
+            wait_for_packets();
+        }
+        self.made += commit()?;
+        Ok(())
+    }
+
+    /// How many there were.
+    pub(super) const fn made(&self) -> usize {
+        self.made
     }
 }
 

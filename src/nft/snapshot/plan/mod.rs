@@ -88,6 +88,25 @@ pub struct PlanOptions {
     ///
     /// The kernel refuses (`EBUSY`) to delete what others' rules and elements refer to; nothing is done then.
     pub owner_tag: Option<OwnerTag>,
+    /// How far it goes of what can be done without anything that is made [anew](Plan::replaced).
+    pub(crate) stage: Stage,
+}
+
+/// How far a plan goes: each stage includes those before it. Who commits them one by one, each planned on what the one
+/// before left, has nothing go before all is there that takes its place.
+#[cfg_attr(not(feature = "kube"), expect(dead_code))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub(crate) enum Stage {
+    /// Sets and chains come that are not there, with all that is in them.
+    New,
+    /// So do rules and elements of those that are there; rules stand before those that are to go, and elements get other
+    /// data.
+    Comes,
+    /// Elements go.
+    ElementsGo,
+    /// All goes that is to go.
+    #[default]
+    All,
 }
 
 /// What is made anew though it is there before and after, as the kernel cannot change it.
@@ -303,6 +322,14 @@ impl<'p> Planner<'p> {
         plan
     }
 
+    /// How far it goes, unless something is made anew.
+    const fn stage(&self) -> Stage {
+        match self.plan.replaced.is_empty() {
+            true => self.options.stage,
+            false => Stage::All,
+        }
+    }
+
     fn named_sets<'s>(&mut self, table: &SnapshotTable<'s>) -> Vec<(&'s BStr, SnapshotSet<'s>)> {
         let sets: Vec<_> = match self.only {
             None => return named_sets(table).collect(),
@@ -468,20 +495,24 @@ impl<'p> Planner<'p> {
             return Ok(());
         }
 
+        let stage = self.stage();
+        if stage == Stage::New {
+            changed.clear();
+        }
         // What goes.
         let (within, wanted_within) = (self.within(current), self.within(desired));
         for chain in chains
             .removed
             .iter()
-            .filter(|chain| chain.rules().len() > 0)
+            .filter(|chain| chain.rules().len() > 0 && stage == Stage::All)
         {
             let tx = &mut self.plan.transaction;
             tx.flush_chain(now.family(), now.name(), chain.chain().name())?;
         }
         let mut new_rules = Vec::new();
         let others = others_chains.iter().map(|both| (both, false));
-        for ((chain, desired), all_own) in chains.both.iter().map(|both| (both, true)).chain(others)
-        {
+        let both = chains.both.iter().map(|both| (both, true)).chain(others);
+        for ((chain, desired), all_own) in both.filter(|_| stage > Stage::New) {
             let is_own = |rule: &RuleRef<'_>| all_own || own.has(rule.comment());
             let rules: Vec<_> = chain.rules().filter(is_own).collect();
             let desired: Vec<_> = desired.rules().filter(is_own).collect();
@@ -496,7 +527,11 @@ impl<'p> Planner<'p> {
                     within: &wanted_within,
                 },
                 |rule| gone.named_by_rule(&within, rule),
-                all_own,
+                match (stage, all_own) {
+                    (Stage::All, true) => rules::Goes::AtOnce,
+                    (Stage::All, false) => rules::Goes::OneByOne,
+                    _ => rules::Goes::Nothing,
+                },
             );
             self.plan.kept_rules += changes.kept;
             if changes.flushes {
@@ -534,6 +569,12 @@ impl<'p> Planner<'p> {
             )?;
         }
         let tx = &mut self.plan.transaction;
+        if stage < Stage::All {
+            sets.removed.clear();
+            chains.removed.clear();
+            flowtables.removed.clear();
+            objects.removed.clear();
+        }
         for set in &sets.removed {
             tx.delete(&Set::named(now.family(), now.name(), set.set().name()))?;
         }
@@ -559,7 +600,7 @@ impl<'p> Planner<'p> {
         }
 
         // What comes.
-        if flags != flags_now {
+        if flags != flags_now && stage > Stage::New {
             tx.operation(NFT_MSG_NEWTABLE, 0, now.family(), |writer| {
                 writer.string(NFTA_TABLE_NAME, now.name());
                 flags.encode(writer, NFTA_TABLE_FLAGS);
@@ -593,7 +634,7 @@ impl<'p> Planner<'p> {
                 copy_attributes(writer, &attributes, GIVEN);
             })?;
         }
-        for (chain, desired) in &chains.both {
+        for (chain, desired) in chains.both.iter().filter(|_| stage > Stage::New) {
             let (chain, desired) = (chain.chain(), desired.chain());
             if let Some(policy) = desired
                 .policy()
@@ -727,6 +768,7 @@ impl<'p> Planner<'p> {
             }
             false => Compared::All,
         };
+        let keep = keep || self.stage() < Stage::ElementsGo;
         let changes = elements::changes(compare, now, wanted, keep, compared, |element| {
             let mut named = false;
             if !gone.0.is_empty() {

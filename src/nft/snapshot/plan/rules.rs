@@ -48,14 +48,24 @@ pub(super) struct Side<'r, 's> {
     pub(super) within: &'r Within<'s>,
 }
 
-/// What is to be done so that a chain has the desired rules. `renewed` says that a rule is to be made
-/// anew even if it is the same; `can_flush` that all rules of the chain are in `current`.
+/// How rules go that are not desired.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Goes {
+    /// All rules of the chain are in `current`, and may go at once.
+    AtOnce,
+    OneByOne,
+    /// None does: what comes stands before them.
+    Nothing,
+}
+
+/// What is to be done so that a chain has the desired rules. `renewed` says that a rule is to be made anew even if it is
+/// the same.
 pub(super) fn changes<'c, 'd>(
     compare: Compare,
     current: Side<'_, 'c>,
     desired: Side<'_, 'd>,
     renewed: impl Fn(&RuleRef<'_>) -> bool,
-    can_flush: bool,
+    goes: Goes,
 ) -> Rules<'c, 'd> {
     let (now, wanted) = (current.rules, desired.rules);
     let plain = current.within.is_empty() && desired.within.is_empty();
@@ -108,11 +118,16 @@ pub(super) fn changes<'c, 'd>(
         })
         .collect();
     let operations = sequence::changes(&stays_as, &numbers.wanted);
+    let mut gone = vec![false; middle.len()];
+    for operation in &operations {
+        if !matches!(operation, DiffOp::Equal { .. }) {
+            gone[operation.old_range()].fill(true);
+        }
+    }
     // From the last to the first: so the rule that stays behind each is known.
     let mut stays = behind.first();
     let mut stays_at = first + middle.len();
     let mut added = Vec::new();
-    let mut gone = vec![false; middle.len()];
     // How many rules the kernel passes to find those that are named.
     let mut passed = 0_usize;
     for operation in operations.iter().rev() {
@@ -125,14 +140,25 @@ pub(super) fn changes<'c, 'd>(
         }
         passed += old.clone().map(|at| first + at).sum::<usize>();
         passed += stays.map_or(0, |_| new.len().saturating_mul(stays_at));
-        gone[old.clone()].fill(true);
+        let behind_it = match goes {
+            Goes::Nothing => {
+                let before = gone[..old.end].iter().rposition(|gone| !gone);
+                let at = before.map_or(0, |at| at + 1);
+                middle.get(at).or(stays)
+            }
+            _ => stays,
+        };
         changes
             .deleted
             .extend(middle[old].iter().map(RuleRef::handle));
-        added.extend(new.rev().map(|number| (number, place(stays))));
+        added.extend(new.rev().map(|number| (number, place(behind_it))));
     }
     added.reverse();
-    if can_flush && is_cheaper_anew(passed, desired.rules.len()) {
+    if goes == Goes::Nothing {
+        changes.kept += changes.deleted.len();
+        changes.deleted.clear();
+    }
+    if goes == Goes::AtOnce && is_cheaper_anew(passed, desired.rules.len()) {
         let numbered = numbers.sources(middle, wanted, |_| true);
         let there = |rules: &[RuleRef<'c>]| rules.iter().map(|rule| Source::Now(*rule)).collect();
         let (before, behind): (Vec<_>, Vec<_>) = (there(&now[..first]), there(behind));

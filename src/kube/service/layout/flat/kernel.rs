@@ -3,6 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::net::SocketAddr;
 
+use bstr::BStr;
+
 use super::Ids;
 use super::rules::{FIREWALL, Shape};
 use super::service::{Front, cluster_group, id_of_group};
@@ -79,14 +81,29 @@ impl There {
         differing
     }
 
-    /// Whether sets of `desired` are not there.
-    pub(super) fn lacks_sets(&self, desired: &Snapshot) -> bool {
-        let names = |snapshot: &Snapshot| -> HashSet<Vec<u8>> {
-            let sets = snapshot.tables().flat_map(|table| table.sets());
-            sets.map(|set| set.set().name().to_vec()).collect()
-        };
-        !names(desired).is_subset(&names(&self.now))
+    /// Whether sets of `desired` are not there; `None` if one of them is another.
+    pub(super) fn lacks_sets(&self, desired: &Snapshot) -> Option<bool> {
+        let there: HashMap<_, _> = sets(&self.now).collect();
+        let mut lacks = false;
+        for (name, set) in sets(desired) {
+            match there.get(name) {
+                Some(there) if *there != set => return None,
+                Some(_) => {}
+                None => lacks = true,
+            }
+        }
+        Some(lacks)
     }
+}
+
+/// What keys and data the table's sets have, by their names.
+fn sets(snapshot: &Snapshot) -> impl Iterator<Item = (&BStr, impl PartialEq)> {
+    let sets = snapshot.tables().flat_map(|table| table.sets());
+    sets.map(|set| {
+        let set = set.set();
+        let keys = (set.key_type(), set.key_length());
+        (set.name(), (keys, set.data_type()))
+    })
 }
 
 /// The table's chains by their names.

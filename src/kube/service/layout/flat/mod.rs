@@ -48,10 +48,10 @@ use kernel::{Found, Written};
 use rules::{Rules, Shape};
 use service::{Front, Placed, Target, fronts, hairpin, hairpins, id_of_group};
 pub(in crate::kube::service) use sets::TABLE;
-use sets::{Entry, SetKind, Words, element};
+use sets::{Entry, STAND_IN, SetKind, Words, element};
 
 use super::claims::Claims;
-use super::{Common, FamilyLayout, PortChange, Ports};
+use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::Family;
 use crate::kube::service::config::{Config, NodePortsOf};
@@ -59,7 +59,6 @@ use crate::kube::service::map::Map;
 use crate::kube::service::model::Protocol;
 use crate::kube::service::names::PortName;
 use crate::kube::service::resolve::ServicePort;
-use crate::netns::wait_for_packets;
 use crate::nft::live::Model;
 use crate::nft::{
     self, CommitError, Connection, Element, Generation, Ownership, Scope, SetId, Table, Transaction,
@@ -87,6 +86,8 @@ pub(in crate::kube) fn is_table(name: &BStr) -> bool {
 pub(in crate::kube::service) struct Flat {
     nft: Connection,
     family: Family,
+    /// The name of the table that is written.
+    name: &'static str,
     common: Common,
     state: State,
     /// What keeps others from changing the table; `None` before it was looked at.
@@ -335,6 +336,7 @@ impl Flat {
         Self {
             nft,
             family,
+            name: TABLE,
             common: Common::new(config),
             state: State::default(),
             ownership: None,
@@ -352,12 +354,13 @@ impl Flat {
     fn rules(&self) -> Rules<'_> {
         Rules {
             family: self.family,
+            name: self.name,
             config: &self.common.config,
         }
     }
 
     fn set_id(&self, kind: SetKind) -> SetId<'static> {
-        SetId::new(self.table(), TABLE, kind.name())
+        SetId::new(self.table(), self.name, kind.name())
     }
 
     /// Carries out what is to be done, in up to three transactions, so that a packet whose look-ups a commit comes between
@@ -367,7 +370,7 @@ impl Flat {
     /// 2. What leads to endpoints: addresses and ports, how many endpoints a group has.
     /// 3. What only packets can look up that found something before the second one: places of endpoints, groups.
     ///
-    /// The kernel has dealt with such packets [when](wait_for_packets) the next transaction is committed.
+    /// The kernel has dealt with such packets [when](InOrder) the next transaction is committed.
     fn carry_out(&mut self, elements: &mut Elements) -> Result<usize, Error> {
         elements.join_replaced();
         let mut tx = std::mem::take(&mut self.transaction);
@@ -377,31 +380,20 @@ impl Flat {
     }
 
     fn commit_parts(&mut self, tx: &mut Transaction, elements: &Elements) -> Result<usize, Error> {
-        let mut made = 0;
-        let mut commit = |this: &mut Self, tx: &mut Transaction, wait: bool| {
-            if !tx.is_empty() {
-                if wait && !this.only_checks {
-                    wait_for_packets();
-                }
-                this.commit(tx)?;
-                made += 1;
-            }
-            tx.clear();
-            Ok::<_, Error>(())
-        };
+        let mut in_order = InOrder::new(!self.only_checks);
         tx.clear();
         if let Some(base) = &elements.base {
             self.write_base(tx, base)?;
         }
         self.write_first(tx, elements)?;
-        // A chain is known to packets from its commit on, and elements to those that are on their way.
-        let wait = elements.first.iter().any(|entries| !entries.is_empty());
-        commit(self, tx, false)?;
+        in_order.commit(tx, |tx| self.commit(tx))?;
+        tx.clear();
         self.write_main(tx, elements)?;
-        commit(self, tx, wait)?;
+        in_order.commit(tx, |tx| self.commit(tx))?;
+        tx.clear();
         self.write_last(tx, elements)?;
-        commit(self, tx, true)?;
-        Ok(made)
+        in_order.commit(tx, |tx| self.commit(tx))?;
+        Ok(in_order.made())
     }
 
     fn write_first(&self, tx: &mut Transaction, elements: &Elements) -> Result<(), Error> {
@@ -467,7 +459,7 @@ impl Flat {
             tx.add(&rules.table_object(false)?)?;
         }
         for kind in SetKind::ALL.into_iter().filter(|_| wanted.sets) {
-            tx.add(&kind.set(self.family, CLIENTS)?)?;
+            tx.add(&kind.set(self.family, self.name, CLIENTS)?)?;
         }
         let mut lengths: Vec<u8> = self.state.lengths.iter().copied().collect();
         lengths.sort_unstable();
@@ -496,11 +488,12 @@ impl Flat {
         }
         let commits = &self.common.commits;
         let known = self.generation.map(|known| commits.latest(known));
-        if let Some(known) = known {
+        if let Some(known) = known.filter(|_| self.name == TABLE) {
             tx.expect_generation(known);
         }
         self.generation = self.nft.commit_numbered(tx)?;
         if let (Some(known), Some(made)) = (known, self.generation)
+            && made == known.next()
             && !self.only_checks
         {
             commits.note(known, made);
@@ -508,9 +501,40 @@ impl Flat {
         Ok(())
     }
 
+    /// Makes a table that serves already anew in one transaction, while another one has the same services: a packet whose
+    /// look-ups find nothing in the one is translated by the other.
+    fn make_anew(&mut self, ports: &Ports) -> Result<usize, Error> {
+        let mut in_order = InOrder::new(!self.only_checks);
+        if !self.only_checks {
+            let mut made = self.remove_stand_in()?;
+            in_order.step(|| {
+                let ownership = self.ownership.take();
+                self.name = STAND_IN;
+                let filled = self.fill(ports, false);
+                self.name = TABLE;
+                self.ownership = ownership;
+                made += filled?;
+                Ok::<_, Error>(made)
+            })?;
+        }
+        in_order.step(|| self.fill(ports, true))?;
+        in_order.step(|| self.remove_stand_in())?;
+        Ok(in_order.made())
+    }
+
+    /// Removes the table that another one was made anew beside, if it is there: how many transactions it took.
+    fn remove_stand_in(&mut self) -> Result<usize, Error> {
+        if self.only_checks || self.nft.table(self.table(), STAND_IN)?.is_none() {
+            return Ok(0);
+        }
+        let mut tx = Transaction::new();
+        tx.delete(&Table::new(self.table(), STAND_IN))?;
+        self.commit(&mut tx)?;
+        Ok(1)
+    }
+
     /// Fills a table that holds no services, in as many transactions as it takes. Each is of whole services: what was
-    /// committed serves, whatever becomes of the rest. One that is made `anew` may serve already: that is one
-    /// transaction.
+    /// committed serves, whatever becomes of the rest. If it is to be made `anew`, that is one transaction.
     fn fill(&mut self, ports: &Ports, anew: bool) -> Result<usize, Error> {
         let mut tx = Transaction::new();
         if anew {
@@ -576,11 +600,13 @@ impl Flat {
         let there = match kernel::read(&mut self.nft, family)? {
             Found::Ours(there) => there,
             Found::Nothing => return self.fill(ports, false),
-            Found::Other => return self.fill(ports, true),
+            Found::Other => return self.make_anew(ports),
         };
         self.take_over(ports, &there);
         let mut elements = Elements::default();
-        self.compare_base(&there, &mut elements)?;
+        if !self.compare_base(&there, &mut elements)? {
+            return self.make_anew(ports);
+        }
         let wrote = elements.base.is_some() || !elements.shapes.is_empty();
         self.compare(there.entries, &mut elements);
         match self.carry_out(&mut elements) {
@@ -593,14 +619,15 @@ impl Flat {
             // What is there is not what this version makes: all of it anew, at once.
             Err(Error::Commit(error)) if error.is_refusal() && !error.generation_moved() => {
                 tracing::warn!(%error, "the table is made anew");
-                self.fill(ports, true)
+                self.make_anew(ports)
             }
             Err(error) => Err(error),
         }
     }
 
-    /// Notes what differs of what does not come from services, and of the chains that draw endpoints.
-    fn compare_base(&self, there: &kernel::There, elements: &mut Elements) -> Result<(), Error> {
+    /// Notes what differs of what does not come from services, and of the chains that draw endpoints. Says whether it can
+    /// be put into the table that is there.
+    fn compare_base(&self, there: &kernel::There, elements: &mut Elements) -> Result<bool, Error> {
         let open = |source| crate::netlink::Error::Open {
             protocol: libc::NETLINK_NETFILTER,
             source,
@@ -627,7 +654,9 @@ impl Flat {
             .filter(|chain| !of_shape(chain))
             .cloned()
             .collect();
-        let sets = there.lacks_sets(&desired);
+        let Some(sets) = there.lacks_sets(&desired) else {
+            return Ok(false);
+        };
         if sets || !base.is_empty() {
             elements.base = Some(Base {
                 table: false,
@@ -656,7 +685,7 @@ impl Flat {
         let gone = |(_, shape): &(&String, &Shape)| !self.state.shapes.contains(*shape);
         let chains = there.shapes.iter().filter(gone);
         elements.chains = chains.map(|(chain, _)| chain.clone()).collect();
-        Ok(())
+        Ok(true)
     }
 
     /// Takes numbers and places from what is there, and asks for all that is desired.
@@ -754,7 +783,10 @@ impl FamilyLayout for Flat {
     fn adopt(&mut self, ports: &Ports) -> Result<usize, Error> {
         let mut attempts = self.nft.retry().begin();
         loop {
-            match self.adopt_once(ports) {
+            let adopted = self.adopt_once(ports);
+            // One that ended in the middle may have left it.
+            let adopted = adopted.and_then(|made| Ok(made + self.remove_stand_in()?));
+            match adopted {
                 Err(Error::Commit(error)) if error.generation_moved() && attempts.again() => {}
                 Err(Error::Netlink(crate::netlink::Error::Interrupted)) if attempts.again() => {}
                 adopted => return adopted,
@@ -816,13 +848,14 @@ pub(in crate::kube::service) fn clean_up(
     family: Family,
 ) -> Result<bool, Error> {
     let table = nft::Family::from(family);
-    if nft.table(table, TABLE)?.is_none() {
-        return Ok(false);
-    }
-    // One that another connection owned and left.
-    nft.own(table, TABLE)?;
     let mut tx = Transaction::new();
-    tx.delete(&Table::new(table, TABLE))?;
-    nft.commit(&tx)?;
-    Ok(true)
+    for name in [TABLE, STAND_IN] {
+        if nft.table(table, name)?.is_some() {
+            tx.delete(&Table::new(table, name))?;
+        }
+    }
+    if !tx.is_empty() {
+        nft.commit(&tx)?;
+    }
+    Ok(!tx.is_empty())
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use ipnet::IpNet;
 
-use super::sets::{SetKind, TABLE};
+use super::sets::SetKind;
 use crate::error::Error;
 use crate::iptables::Family;
 use crate::kube::service::config::{Config, LocalDetector, NodePortsOf, is_of};
@@ -24,10 +24,6 @@ use crate::nft::{self, Chain, Hook, Policy, Priority, Rule, Table, TableFlags, T
 enum Way {
     Address,
     NodePort,
-}
-
-impl Way {
-    const BOTH: [Self; 2] = [Self::Address, Self::NodePort];
 }
 
 /// How many endpoints, and for how long a client is kept at one: what a chain that draws one is made for.
@@ -105,6 +101,8 @@ mod word {
 #[derive(Debug)]
 pub(super) struct Rules<'c> {
     pub(super) family: Family,
+    /// The table's name.
+    pub(super) name: &'static str,
     pub(super) config: &'c Config,
 }
 
@@ -115,7 +113,7 @@ impl Rules<'_> {
 
     /// The table as others see it.
     pub(super) fn table_object(&self, owned: bool) -> Result<Table<'static>, Error> {
-        let mut table = Table::new(self.table(), TABLE);
+        let mut table = Table::new(self.table(), self.name);
         table.flags = owned.then_some(TableFlags::OWNER | TableFlags::PERSIST);
         Ok(table.with_comment("services, by chainwright")?)
     }
@@ -123,7 +121,7 @@ impl Rules<'_> {
     /// The chains that always stand, with their hooks.
     fn chains(&self) -> Vec<Chain<'static>> {
         let base = |name, chain_type, hook, priority: Priority| {
-            let chain = Chain::new(self.table(), TABLE, name);
+            let chain = Chain::new(self.table(), self.name, name);
             chain
                 .with_hook(chain_type, hook, priority)
                 .with_policy(Policy::ACCEPT)
@@ -167,7 +165,7 @@ impl Rules<'_> {
             NODEPORTS_ANYWHERE,
             MASQUERADING,
         ];
-        chains.extend(others.map(|name| Chain::new(self.table(), TABLE, name)));
+        chains.extend(others.map(|name| Chain::new(self.table(), self.name, name)));
         chains
     }
 
@@ -186,7 +184,7 @@ impl Rules<'_> {
         let is_wanted = |of: &Option<nft::Name<'_>>| wanted(&name(of));
         for chain in self.chains().iter().filter(|chain| is_wanted(&chain.name)) {
             tx.add(chain)?;
-            tx.flush_chain(self.table(), TABLE, name(&chain.name))?;
+            tx.flush_chain(self.table(), self.name, name(&chain.name))?;
         }
         if wanted(FIREWALL) {
             for length in lengths {
@@ -201,7 +199,7 @@ impl Rules<'_> {
     }
 
     fn rule<'r>(&self, chain: &'r str) -> Build<'r> {
-        Build::new(self.table(), TABLE, chain)
+        Build::new(self.table(), self.name, chain)
     }
 
     /// `ip daddr . meta l4proto . th dport`.
@@ -437,11 +435,16 @@ impl Rules<'_> {
 
     /// A rule that goes on with the group of endpoints that the packet's destination has, if it has one.
     fn group(&self, chain: &str, way: Way, local: bool) -> Rule<'static> {
+        let rule = Rule::new(self.table(), self.name, chain.to_owned());
+        self.with_group(rule, way, local)
+    }
+
+    /// The same of a rule that goes on with some packets only.
+    fn with_group(&self, mut rule: Rule<'static>, way: Way, local: bool) -> Rule<'static> {
         let (network, daddr, length) = match self.family {
             Family::Ipv4 => (PayloadBase::NETWORK, 16, 4),
             Family::Ipv6 => (PayloadBase::NETWORK, 24, 16),
         };
-        let mut rule = Rule::new(self.table(), TABLE, chain.to_owned());
         let mut word = 0;
         if way == Way::Address {
             rule.push(&Payload::load(network, daddr, length, at(word)));
@@ -485,14 +488,19 @@ impl Rules<'_> {
         rule.with(&Lookup::map(group, picks.name(), Register::VERDICT))
     }
 
-    /// Writes the chains that draw an endpoint of so many, but not what leads to them.
+    /// Writes the chains that draw an endpoint of so many, but not what leads to them. A packet for an address of a service
+    /// whose second look-up finds nothing, as a commit came between, is not taken for one that is for a node port.
     pub(super) fn write_shape(&self, tx: &mut Transaction, shape: Shape) -> Result<(), Error> {
         for local in [false, true] {
             let name = shape.chain(local);
-            tx.add(&Chain::new(self.table(), TABLE, &name[..]))?;
-            tx.flush_chain(self.table(), TABLE, &name[..])?;
-            for way in Way::BOTH {
-                let group = || self.group(&name, way, local);
+            tx.add(&Chain::new(self.table(), self.name, &name[..]))?;
+            tx.flush_chain(self.table(), self.name, &name[..])?;
+            let begin = || Build::new(self.table(), self.name, name.clone());
+            let by_address = Rule::new(self.table(), self.name, name.clone());
+            let by_node_port = self.at_node(begin, Build::finish)?;
+            let by_node_port = by_node_port.into_iter().map(|rule| (Way::NodePort, rule));
+            for (way, rule) in [(Way::Address, by_address)].into_iter().chain(by_node_port) {
+                let group = || self.with_group(rule.clone(), way, local);
                 if let Some(time) = shape.affinity() {
                     tx.add(&self.kept(group(), time))?;
                     tx.add(&self.forgotten(group()))?;
@@ -617,7 +625,7 @@ impl Rules<'_> {
             .checked_shl(128 - u32::from(length))
             .unwrap_or_default();
         let mask = mask.to_be_bytes();
-        Rule::new(self.table(), TABLE, FIREWALL)
+        Rule::new(self.table(), self.name, FIREWALL)
             .with(&load(daddr, 0))
             .with(&Meta::load(MetaKey::L4PROTO, at(protocol)))
             .with(&Payload::load(

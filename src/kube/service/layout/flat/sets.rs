@@ -9,6 +9,9 @@ use crate::nft::{self, DataType, Element, Set, SetFlags};
 /// Name of the table.
 pub(in crate::kube::service) const TABLE: &str = "kube-services";
 
+/// Name of the table that has the same services while that one is made anew.
+pub(super) const STAND_IN: &str = "kube-services-stand-in";
+
 /// A type of a field and its length in bytes.
 type Field = (DataType, u32);
 
@@ -149,7 +152,8 @@ impl SetKind {
     pub(super) const fn is_added_first(self) -> bool {
         matches!(
             self,
-            Self::MasqueradeIps
+            Self::NodeportIps
+                | Self::MasqueradeIps
                 | Self::MasqueradeNodeports
                 | Self::FirewallIps
                 | Self::FirewallSources
@@ -161,7 +165,8 @@ impl SetKind {
     pub(super) const fn is_deleted_last(self) -> bool {
         matches!(
             self,
-            Self::Groups
+            Self::NodeportIps
+                | Self::Groups
                 | Self::Endpoints
                 | Self::AffinityPlaces
                 | Self::Hairpins
@@ -227,10 +232,11 @@ impl SetKind {
         }
     }
 
-    /// The set, to be made; `affinity` is how many clients are remembered.
+    /// The set, to be made in a table of this name; `affinity` is how many clients are remembered.
     pub(super) fn set(
         self,
         family: Family,
+        table_name: &'static str,
         affinity: u32,
     ) -> Result<Set<'static>, crate::error::Error> {
         let address = match family {
@@ -241,8 +247,10 @@ impl SetKind {
         let (name, comment) = self.words();
         let table = nft::Family::from(family);
         let mut set = match &fields[..] {
-            [(key, length)] => Set::new(table, TABLE, name, *key, *length),
-            several => Set::new(table, TABLE, name, DataType::default(), 0).with_fields(several),
+            [(key, length)] => Set::new(table, table_name, name, *key, *length),
+            several => {
+                Set::new(table, table_name, name, DataType::default(), 0).with_fields(several)
+            }
         };
         set = match self.maps() {
             Maps::Nothing => set,

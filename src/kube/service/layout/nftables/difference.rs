@@ -1,6 +1,6 @@
 //! What a change of some ports comes to.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use super::TABLE;
@@ -19,7 +19,7 @@ pub(super) struct Difference {
     changed: Vec<PortChain>,
     /// Chains that go.
     gone: Vec<Arc<str>>,
-    /// Sets that go, also to be made anew.
+    /// Sets that go.
     gone_sets: Vec<Arc<str>>,
     new_sets: Vec<Clients>,
     new: Vec<PortChain>,
@@ -54,16 +54,11 @@ impl Difference {
         self.gone.extend(chains.into_keys());
 
         let sets = before.sets.into_iter();
-        let mut sets: HashMap<_, _> = sets.map(|s| (s.name, s.timeout)).collect();
-        for set in after.sets {
-            match sets.remove(&set.name) {
-                Some(timeout) if timeout == set.timeout => continue,
-                Some(_) => self.gone_sets.push(Arc::clone(&set.name)),
-                None => {}
-            }
-            self.new_sets.push(set);
-        }
-        self.gone_sets.extend(sets.into_keys());
+        let mut sets: HashSet<_> = sets.map(|set| set.name).collect();
+        // One that both have is the same: a time that is another comes by way of none.
+        let new = after.sets.into_iter().filter(|set| !sets.remove(&set.name));
+        self.new_sets.extend(new);
+        self.gone_sets.extend(sets);
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -87,23 +82,12 @@ impl Difference {
         self.changed.iter().map(|chain| &*chain.name)
     }
 
-    /// Whether sets are deleted and made anew under the same name: rules cannot refer to both.
-    pub(super) fn remakes_sets(&self) -> bool {
-        let gone = |set: &Clients| self.gone_sets.contains(&set.name);
-        self.new_sets.iter().any(gone)
-    }
-
     /// Whether new chains, or what keeps traffic out, must be there before what leads to endpoints: packets that come to
     /// a new chain in the moment of its commit find no rules in it.
     pub(super) fn needs_first(&self) -> bool {
         let is_replaced = |c: &Changed<Key, Value>| c.before.is_some() && c.after.is_some();
-        self.elements.iter().any(is_replaced) || self.closes()
-    }
-
-    /// Whether traffic is kept out that was not.
-    pub(super) fn closes(&self) -> bool {
         let closes = |c: &Changed<Key, Value>| is_first(c.key.set) && c.before.is_none();
-        self.elements.iter().any(closes)
+        self.elements.iter().any(|c| is_replaced(c) || closes(c))
     }
 
     /// New sets and chains, and what keeps traffic out.
@@ -145,23 +129,6 @@ impl Difference {
                 .delete(&Set::named(self.family, TABLE, &set[..]))?;
         }
         self.write_deleted(writer, is_last)
-    }
-
-    /// All but the deletion of chains, of which the rules go, at once.
-    pub(super) fn write_at_once(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
-        let tx = &mut writer.tx;
-        for chain in self.changed_chains().chain(self.gone_chains()) {
-            tx.flush_chain(self.family, TABLE, chain)?;
-        }
-        for set in &self.gone_sets {
-            tx.delete(&Set::named(self.family, TABLE, &set[..]))?;
-        }
-        self.write_new(writer)?;
-        for chain in &self.changed {
-            writer.add_rules(chain)?;
-        }
-        self.write_deleted(writer, |_| true)?;
-        self.write_added(writer, |_| true)
     }
 
     fn write_new(&self, writer: &mut Writer<'_>) -> Result<(), Error> {

@@ -17,7 +17,8 @@
 //! - Chains that nothing leads to any more, and rules that were replaced, go when the kernel has dealt with the packets
 //!   that were on their way, and not a second later or at once: a packet that came before the change finds what it
 //!   looks up.
-//! - The set of an endpoint's clients is made anew if the time is another after which they are forgotten.
+//! - The set of an endpoint's clients is made anew if the time is another after which they are forgotten: for some
+//!   milliseconds the service's clients are not kept at one endpoint.
 //! - What two services ask for (an external address and port, a node port) goes to one of them by a fixed order, not to
 //!   the one that came last.
 //! - Where node ports are at given addresses, and none of them is of a family, that family serves none. Where they are in
@@ -39,20 +40,21 @@ mod port;
 mod tests;
 mod write;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::claims::{Changed, Claims};
-use super::{Common, FamilyLayout, PortChange, Ports};
+use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::Family;
 use crate::kube::service::config::Config;
 use crate::kube::service::names::PortName;
-use crate::netns::wait_for_packets;
+use crate::kube::service::resolve::ServicePort;
 use crate::nft::live::Model;
 use crate::nft::{
     self, CommitError, Connection, Generation, Outcome, Ownership, PlanOptions, RuleFilter, Scope,
-    Snapshot, Table, TableFlags, TableRef, Transaction,
+    Snapshot, Stage, Table, TableFlags, TableRef, Transaction,
 };
 use difference::Difference;
 use elements::{Key, Shared, Value};
@@ -232,15 +234,16 @@ impl Nftables {
         Ok(model.snapshot(self.scope())?)
     }
 
-    /// Brings a table that is there to what it is to be: how many transactions it took.
+    /// Brings a table that is there to what it is to be, by transactions [in order](InOrder), each of what the one before
+    /// left; what the kernel cannot change is made anew at once, but for sets of clients. How many it took.
     fn repair(&mut self, ports: &Ports, flags: TableFlags) -> Result<usize, Error> {
         let desired = self.desired(ports, flags)?;
         let options = PlanOptions::default();
         let is_owned = flags.contains(TableFlags::OWNER);
-        let mut made = 0;
+        let mut in_order = InOrder::new(true);
         for _ in 0..ATTEMPTS {
             let now = self.nft.snapshot(self.scope())?;
-            let mut tx = now.plan(&desired, options)?.into_transaction();
+            let mut tx = self.next_repair(&now, ports, flags, &desired)?;
             let read = match now.generation() {
                 Some(_) if is_owned => Known::Owned,
                 Some(generation) => Known::Since(generation),
@@ -248,16 +251,15 @@ impl Nftables {
             };
             self.known = read;
             if tx.is_empty() {
-                return Ok(made);
+                return Ok(in_order.made());
             }
-            match self.commit(&mut tx) {
-                Ok(()) => return Ok(made + 1),
+            match in_order.commit(&mut tx, |tx| self.commit(tx)) {
+                Ok(()) => {}
                 Err(error) if error.generation_moved() => {}
                 Err(error) if is_refused(&error, &[libc::ENOENT, libc::EEXIST]) => {}
                 Err(error) if is_refused(&error, &[libc::EBUSY]) => {
                     // Kernels before 6.4 do not let a chain go with what leads to it.
                     desired.restore(&mut self.nft)?;
-                    made += 1;
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -268,7 +270,52 @@ impl Nftables {
             true => Known::Owned,
             false => Known::No,
         };
-        Ok(made + usize::from(!plan.is_empty()))
+        Ok(in_order.made() + usize::from(!plan.is_empty()))
+    }
+
+    /// The next transaction that leads to what is desired; none if that is there.
+    fn next_repair(
+        &self,
+        now: &Snapshot,
+        ports: &Ports,
+        flags: TableFlags,
+        desired: &Snapshot,
+    ) -> Result<Transaction, Error> {
+        let whole = now.plan(desired, PlanOptions::default())?;
+        if whole.is_empty() {
+            return Ok(whole.into_transaction());
+        }
+        let replaced = whole.replaced.iter().filter(|one| one.kind == "set");
+        let sets: HashSet<_> = replaced.map(|set| &set.name[..]).collect();
+        let other;
+        // A set of clients that is there can go as soon as no rule knows of it; of another set nothing is known.
+        let target = match sets.is_empty() {
+            true => desired,
+            false => {
+                let without = ports.iter().map(|(name, port)| {
+                    let sets_of = content(port, &self.common.config).sets;
+                    let goes = |set: &port::Clients| sets.contains(set.name.as_bytes());
+                    let port = match sets_of.iter().any(goes) {
+                        true => Arc::new(forgetting(port)),
+                        false => Arc::clone(port),
+                    };
+                    (name.clone(), port)
+                });
+                other = self.desired(&without.collect(), flags)?;
+                &other
+            }
+        };
+        for stage in [Stage::New, Stage::Comes, Stage::ElementsGo] {
+            let options = PlanOptions {
+                stage,
+                ..PlanOptions::default()
+            };
+            let plan = now.plan(target, options)?;
+            if !plan.is_empty() {
+                return Ok(plan.into_transaction());
+            }
+        }
+        Ok(now.plan(target, PlanOptions::default())?.into_transaction())
     }
 
     /// The flags that the table is to have; `None` if there is none. And whether it took a transaction to own it.
@@ -294,69 +341,70 @@ impl Nftables {
     }
 
     fn try_change(&mut self, changes: &[PortChange]) -> Result<usize, Error> {
+        // A set of clients who are forgotten after another time has the name of the one that is there, and is made when
+        // that is gone: until then the service has none.
+        let mut first = changes.to_vec();
+        let mut second = Vec::new();
+        for change in &mut first {
+            if let (Some(before), Some(after)) = (&change.before, &change.after)
+                && before.affinity.is_some()
+                && after.affinity.is_some()
+                && before.affinity != after.affinity
+            {
+                let without = Some(Arc::new(forgetting(after)));
+                let after = std::mem::replace(&mut change.after, without.clone());
+                second.push(PortChange {
+                    name: change.name.clone(),
+                    before: without,
+                    after,
+                });
+            }
+        }
+        Ok(self.change_in_order(&first)? + self.change_in_order(&second)?)
+    }
+
+    fn change_in_order(&mut self, changes: &[PortChange]) -> Result<usize, Error> {
         let difference = self.difference(changes);
         if difference.is_empty() && self.stale.is_empty() {
             return Ok(0);
         }
         let (family, config) = (self.family, Arc::clone(&self.common.config));
         let mut writer = Writer::new(family, &config);
-        let mut made = 0;
-        let mut commit = |this: &mut Self, writer: &mut Writer<'_>| {
-            if !writer.tx.is_empty() {
-                this.commit(&mut writer.tx)?;
-                made += 1;
-            }
-            writer.clear();
-            Ok::<_, Error>(())
-        };
+        let mut in_order = InOrder::new(true);
         let mut old = Vec::new();
-        if difference.remakes_sets() {
-            difference.write_at_once(&mut writer)?;
-            commit(self, &mut writer)?;
-        } else {
-            for chain in difference.changed_chains() {
-                old.extend(self.rules(chain)?);
-            }
-            let is_first = difference.needs_first();
-            if is_first {
-                difference.write_first(&mut writer)?;
-                commit(self, &mut writer)?;
-            }
-            difference.write_main(&mut writer, !is_first)?;
-            if difference.closes() && !writer.tx.is_empty() {
-                wait_for_packets();
-            }
-            commit(self, &mut writer)?;
-            difference.write_last(&mut writer, &old)?;
+        for chain in difference.changed_chains() {
+            old.extend(self.rules(chain)?);
         }
+        let is_first = difference.needs_first();
+        if is_first {
+            difference.write_first(&mut writer)?;
+            in_order.commit(&mut writer.tx, |tx| self.commit(tx))?;
+            writer.clear();
+        }
+        difference.write_main(&mut writer, !is_first)?;
+        in_order.commit(&mut writer.tx, |tx| self.commit(tx))?;
+        writer.clear();
         self.stale.retain(|chain| !difference.adds_chain(chain));
-        let is_last = !writer.tx.is_empty() || difference.gone_chains().next().is_some();
-        if is_last {
-            wait_for_packets();
-        }
-        if is_last && !self.chains_apart {
-            let known = self.known;
+        difference.write_last(&mut writer, &old)?;
+        let known = self.known;
+        if !self.chains_apart {
             difference.delete_chains(&mut writer)?;
-            match self.commit(&mut writer.tx) {
-                Ok(()) => return Ok(made + 1),
-                Err(error) if is_chains_in_use(&error) => {
-                    self.known = known;
-                    self.chains_apart = true;
-                    writer.clear();
-                    if !difference.remakes_sets() {
-                        difference.write_last(&mut writer, &old)?;
-                    }
-                }
-                Err(error) => return Err(error.into()),
-            }
         }
-        if !writer.tx.is_empty() {
-            self.commit(&mut writer.tx)?;
-            made += 1;
+        match in_order.commit(&mut writer.tx, |tx| self.commit(tx)) {
+            Ok(()) if !self.chains_apart => return Ok(in_order.made()),
+            Ok(()) => {}
+            Err(error) if !self.chains_apart && is_chains_in_use(&error) => {
+                self.known = known;
+                self.chains_apart = true;
+                writer.clear();
+                difference.write_last(&mut writer, &old)?;
+                in_order.commit(&mut writer.tx, |tx| self.commit(tx))?;
+            }
+            Err(error) => return Err(error.into()),
         }
         let gone = difference.gone_chains().map(str::to_owned);
         self.stale.extend(gone);
-        Ok(made + self.delete_stale()?)
+        Ok(in_order.made() + self.delete_stale()?)
     }
 
     /// The rules that a chain has, by their handles.
@@ -417,6 +465,14 @@ impl Nftables {
         elements.sort_unstable_by(|a, b| a.key.cmp(&b.key));
         difference.elements = elements;
         difference
+    }
+}
+
+/// A port whose clients are forgotten at once: it has the same chains, and no sets.
+fn forgetting(port: &ServicePort) -> ServicePort {
+    ServicePort {
+        affinity: Some(Duration::ZERO),
+        ..port.clone()
     }
 }
 

@@ -79,10 +79,23 @@ pub(super) fn content(port: &ServicePort, config: &Config) -> Content {
     let internal = if port.internal_local { local } else { service };
     let firewall = content.firewall(port, config);
     content.elements(port, internal, external, firewall);
+    if port.affinity == Some(Duration::ZERO) {
+        content.forget();
+    }
     content
 }
 
 impl Content {
+    /// Leaves out the sets of clients, and the rules that know of them.
+    fn forget(&mut self) {
+        self.sets.clear();
+        for chain in &mut self.chains {
+            let knows =
+                |rule: &PortRule| matches!(rule, PortRule::Known(..) | PortRule::Remember(_));
+            chain.rules.retain(|rule| !knows(rule));
+        }
+    }
+
     fn chain(&mut self, port: &ServicePort, name: String, rules: Vec<PortRule>) -> Arc<str> {
         let name: Arc<str> = name.into();
         self.chains.push(PortChain {

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::{IpAddr, SocketAddr};
-use std::time::Duration;
 
 use ipnet::IpNet;
 
@@ -268,7 +267,8 @@ fn after_random_changes(family: Family, own: bool, seed: u64) {
         }
         let changes: Vec<_> = changes.into_values().collect();
         let made = changed.change(&ports, &changes).unwrap();
-        assert!(made <= 3, "{made} transactions at step {step}");
+        // Twice as many where clients are forgotten after another time.
+        assert!(made <= 6, "{made} transactions at step {step}");
         transactions += made;
         assert_eq!(changed.known == Known::Owned, own);
         if step % 10 == 0 {
@@ -374,7 +374,8 @@ fn clients_are_remembered() {
     let removed = interesting().swap_remove(0).name;
     ports.swap_remove(&removed);
     let mut next = layout(&sandbox, Family::Ipv4, &config());
-    assert_eq!(next.adopt(&ports).unwrap(), 1);
+    // Its elements go, and then its chain.
+    assert_eq!(next.adopt(&ports).unwrap(), 2);
     let listed = list(&sandbox, Family::Ipv4, Part::Set(name.as_bytes()));
     assert!(listed.contains("10.9.9.9"), "{listed}");
 }
