@@ -2,6 +2,8 @@
 
 use std::sync::Arc;
 
+use super::ranges::{Ranges, gaps};
+
 /// As many values are looked at one by one; beyond them a domain may say a little more than there can be.
 const FEW: u128 = 1024;
 
@@ -62,22 +64,7 @@ impl Constraint {
     pub(super) fn not(&self, bits: u32) -> Self {
         match self {
             Self::Within(ranges) => {
-                let mut others = Vec::with_capacity(ranges.len() + 1);
-                let mut from = Some(0);
-                for (low, high) in ranges.iter() {
-                    if let (Some(start), Some(end)) = (from, low.checked_sub(1))
-                        && start <= end
-                    {
-                        others.push((start, end));
-                    }
-                    from = high.checked_add(1);
-                }
-                if let Some(start) = from
-                    && start <= ones(bits)
-                {
-                    others.push((start, ones(bits)));
-                }
-                Self::Within(others.into())
+                Self::Within(gaps(ranges.iter().copied(), ones(bits)).collect())
             }
             Self::Bits { mask, value } => Self::NotBits {
                 mask: *mask,
@@ -108,45 +95,53 @@ fn contains(ranges: &[(u128, u128)], number: u128) -> bool {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Domain {
     bits: u32,
-    /// In order, and not touching.
-    ranges: Arc<[(u128, u128)]>,
+    /// The first and the last number of each have the bits that are known.
+    ranges: Ranges,
     /// Bits that are known, and what they are.
     mask: u128,
     value: u128,
-    /// Bits that are others than these.
-    excluded: Vec<(u128, u128)>,
+    /// What bits are that are not known, each mask once.
+    excluded: Vec<Excluded>,
+}
+
+/// Bits that are others than some.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Excluded {
+    mask: u128,
+    /// What they still may be.
+    left: Ranges,
 }
 
 impl Domain {
     /// Any number of so many bits.
     pub(super) fn any(bits: u32) -> Self {
-        Self::of(bits, [(0, ones(bits))].into())
+        Self::of(bits, &[(0, ones(bits))])
     }
 
     /// One of the numbers in these ranges.
     pub(super) fn within(bits: u32, ranges: Vec<(u128, u128)>) -> Self {
         match Constraint::within(ranges) {
-            Constraint::Within(ranges) => Self::of(bits, ranges),
+            Constraint::Within(ranges) => Self::of(bits, &ranges),
             _ => Self::any(bits),
         }
     }
 
-    fn of(bits: u32, ranges: Arc<[(u128, u128)]>) -> Self {
+    fn of(bits: u32, ranges: &[(u128, u128)]) -> Self {
         let domain = Self {
             bits,
-            ranges,
+            ranges: Ranges::of(ranges),
             mask: !ones(bits),
             value: 0,
             excluded: Vec::new(),
         };
-        domain.clone().tightened().unwrap_or(domain)
+        domain.clone().tightened(false).unwrap_or(domain)
     }
 
     pub(super) const fn bits(&self) -> u32 {
         self.bits
     }
 
-    pub(super) fn ranges(&self) -> &[(u128, u128)] {
+    pub(super) const fn ranges(&self) -> &Ranges {
         &self.ranges
     }
 
@@ -158,17 +153,18 @@ impl Domain {
     /// The number, if there is only one.
     #[cfg(test)]
     pub(super) fn only(&self) -> Option<u128> {
-        match &*self.ranges {
-            [(low, high)] if low == high => Some(*low),
-            _ => None,
-        }
+        let (low, high) = self.ranges.ends()?;
+        (low == high).then_some(low)
     }
 
     /// What is left if this is so; `None` if nothing is.
     pub(super) fn with(&self, constraint: &Constraint) -> Option<Self> {
         let mut narrowed = self.clone();
         match constraint {
-            Constraint::Within(ranges) => narrowed.ranges = meet(&self.ranges, ranges),
+            Constraint::Within(ranges) => {
+                let fitting: Vec<_> = ranges.iter().filter_map(|it| self.fitting(*it)).collect();
+                narrowed.ranges = self.ranges.meet(&fitting);
+            }
             Constraint::Bits { mask, value } => {
                 if (self.value ^ value) & self.mask & mask != 0 {
                     return None;
@@ -176,9 +172,28 @@ impl Domain {
                 narrowed.mask |= mask;
                 narrowed.value |= value & mask;
             }
-            Constraint::NotBits { mask, value } => narrowed.excluded.push((*mask, value & mask)),
+            Constraint::NotBits { mask, value } => narrowed.exclude(*mask, value & mask),
         }
-        narrowed.tightened()
+        narrowed.tightened(matches!(constraint, Constraint::Bits { .. }))
+    }
+
+    /// What is left of a range if it is to begin and end with numbers that have the bits that are known.
+    fn fitting(&self, (low, high): (u128, u128)) -> Option<(u128, u128)> {
+        let low = next_up(low, self.mask, self.value)?;
+        let high = next_down(high, self.mask, self.value)?;
+        (low <= high).then_some((low, high))
+    }
+
+    fn exclude(&mut self, mask: u128, value: u128) {
+        let known = self.excluded.iter().position(|it| it.mask == mask);
+        let at = known.unwrap_or_else(|| {
+            let left = Ranges::of(&[(0, u128::MAX)]);
+            self.excluded.push(Excluded { mask, left });
+            self.excluded.len() - 1
+        });
+        let others: Vec<_> = gaps([(value, value)].into_iter(), u128::MAX).collect();
+        let excluded = &mut self.excluded[at];
+        excluded.left = excluded.left.meet(&others);
     }
 
     /// How many numbers there are; `None` if that is not known exactly.
@@ -191,98 +206,86 @@ impl Domain {
         let mut sum = 0.0;
         for (low, high) in self.ranges.iter() {
             let below = low.checked_sub(1).map_or(0.0, up_to);
-            sum += up_to(*high) - below;
+            sum += up_to(high) - below;
         }
         Some(sum)
     }
 
-    /// The same numbers, said as narrowly as can be.
-    fn tightened(mut self) -> Option<Self> {
+    /// The same numbers, said as narrowly as can be. `bits` says that more bits are known than the ranges begin and end
+    /// with.
+    fn tightened(mut self, mut bits: bool) -> Option<Self> {
         let all = ones(self.bits);
         loop {
-            if self.ranges.is_empty() {
-                return None;
+            if bits {
+                let ranges = self.ranges.iter();
+                let fitting: Vec<_> = ranges.filter_map(|it| self.fitting(it)).collect();
+                self.ranges = Ranges::of(&fitting);
             }
-            let mut size: u128 = 0;
-            for (low, high) in self.ranges.iter() {
-                size = size.saturating_add(high - low).saturating_add(1);
-            }
-            let plain = self.mask & all == 0 && self.excluded.is_empty();
-            if size <= FEW {
+            let (low, high) = self.ranges.ends()?;
+            if self.ranges.size() <= FEW {
+                let plain = self.mask & all == 0 && self.excluded.is_empty();
                 return self.enumerated(plain);
             }
-            let before = (self.mask, self.excluded.len());
             // What all of them begin with.
-            let (low, high) = (self.ranges[0].0, self.ranges[self.ranges.len() - 1].1);
             let same = (low ^ high).leading_zeros();
             let prefix = if same == 0 {
                 0
             } else {
                 !ones(128 - same.min(128))
             };
-            if (self.value ^ low) & self.mask & prefix != 0 {
-                return None;
-            }
             self.mask |= prefix;
             self.value |= low & prefix;
-            if self.mask & all != 0 {
-                let (mask, value) = (self.mask, self.value);
-                let narrow = |(low, high): &(u128, u128)| {
-                    let low = next_up(*low, mask, value)?;
-                    let high = next_down(*high, mask, value)?;
-                    (low <= high).then_some((low, high))
-                };
-                if self
-                    .ranges
-                    .iter()
-                    .any(|range| narrow(range) != Some(*range))
-                {
-                    self.ranges = self.ranges.iter().filter_map(narrow).collect();
-                    continue;
-                }
-            }
-            let mut kept = Vec::new();
-            for (mask, value) in std::mem::take(&mut self.excluded) {
-                if (value ^ self.value) & mask & self.mask != 0 {
-                    continue; // it is other than that already
-                }
-                let open = mask & !self.mask;
-                match open.count_ones() {
-                    0 => return None,
-                    1 => {
-                        self.mask |= open;
-                        self.value |= !value & open;
+            let before = self.mask;
+            let mut kept = Vec::with_capacity(self.excluded.len());
+            for excluded in std::mem::take(&mut self.excluded) {
+                let Excluded { mask, left } = &excluded;
+                let (known, open) = (self.value & mask, mask & !self.mask);
+                match (open.count_ones(), left.contains(known)) {
+                    (0, true) => {}
+                    (0, false) => return None,
+                    (1, is_0) => match (is_0, left.contains(known | open)) {
+                        (true, true) => {}
+                        (false, false) => return None,
+                        (_, is_1) => {
+                            self.mask |= open;
+                            self.value |= if is_1 { open } else { 0 };
+                        }
+                    },
+                    _ => {
+                        // Unless all that is excluded is other than what is known already.
+                        let may_be = |(low, high): (u128, u128)| {
+                            let first = next_up(low, mask & self.mask, known);
+                            first.is_some_and(|first| first <= high)
+                        };
+                        if gaps(left.iter(), u128::MAX).any(may_be) {
+                            kept.push(excluded);
+                        }
                     }
-                    _ => kept.push((mask, value)),
                 }
             }
             self.excluded = kept;
-            if (self.mask, self.excluded.len()) == before {
+            if self.mask == before {
                 return Some(self);
             }
+            bits = true;
         }
     }
 
     /// Of few numbers, each looked at.
     fn enumerated(mut self, plain: bool) -> Option<Self> {
         if !plain {
-            let numbers = self.ranges.iter().flat_map(|(low, high)| *low..=*high);
-            let left = numbers.filter(|number| {
-                let differs = |(mask, value): &(u128, u128)| number & mask != value & mask;
-                number & self.mask == self.value & self.mask && self.excluded.iter().all(differs)
-            });
+            let numbers = self.ranges.iter().flat_map(|(low, high)| low..=high);
+            let left = numbers.filter(|number| self.admits(*number));
             let left: Vec<_> = left.map(|number| (number, number)).collect();
             if let Constraint::Within(ranges) = Constraint::within(left) {
-                self.ranges = ranges;
+                self.ranges = Ranges::of(&ranges);
             }
             self.excluded.clear();
         }
-        if self.ranges.is_empty() {
-            return None;
-        }
+        self.ranges.ends()?;
         // What bits all of them have.
         let (mut both, mut any) = (u128::MAX, 0);
-        for number in self.ranges.iter().flat_map(|(low, high)| *low..=*high) {
+        for number in self.ranges.iter().flat_map(|(low, high)| low..=high) {
             both &= number;
             any |= number;
         }
@@ -291,18 +294,21 @@ impl Domain {
         Some(self)
     }
 
+    /// Whether a number has the bits that are known, and none that are excluded.
+    fn admits(&self, number: u128) -> bool {
+        let differs = |it: &Excluded| it.left.contains(number & it.mask);
+        number & self.mask == self.value & self.mask && self.excluded.iter().all(differs)
+    }
+
     /// Whether a number is among them.
     #[cfg(test)]
     fn has(&self, number: u128) -> bool {
-        let differs = |(mask, value): &(u128, u128)| number & mask != value & mask;
-        contains(&self.ranges, number)
-            && number & self.mask == self.value & self.mask
-            && self.excluded.iter().all(differs)
+        self.ranges.contains(number) && self.admits(number)
     }
 
     /// Whether this is so of each of them, or of none; `None` if it depends.
     pub(super) fn decides(&self, constraint: &Constraint) -> Option<bool> {
-        if let [(low, high)] = *self.ranges
+        if let Some((low, high)) = self.ranges.ends()
             && low == high
         {
             return Some(constraint.holds(low));
@@ -313,24 +319,6 @@ impl Domain {
             (None, _) => Some(false),
         }
     }
-}
-
-fn meet(one: &[(u128, u128)], other: &[(u128, u128)]) -> Arc<[(u128, u128)]> {
-    let (mut left, mut right) = (one.iter().peekable(), other.iter().peekable());
-    let mut both = Vec::new();
-    while let (Some(&&(a, b)), Some(&&(c, d))) = (left.peek(), right.peek()) {
-        let (low, high) = (a.max(c), b.min(d));
-        if low <= high {
-            both.push((low, high));
-        }
-        if b <= d {
-            left.next();
-        }
-        if d <= b {
-            right.next();
-        }
-    }
-    both.into()
 }
 
 /// The first number from this one on whose bits under the mask are these.

@@ -35,6 +35,7 @@ mod nat;
 mod nft;
 mod owner;
 mod packet;
+mod ranges;
 mod registers;
 mod reject;
 mod route;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::domain::{Constraint, Domain, ones};
 use super::field::Field;
 use super::flow::{Alternative, Narrow};
+use super::ranges::gaps;
 use super::value::{Bit, Value};
 
 /// Something that is not known.
@@ -140,13 +141,11 @@ impl Unknowns {
     /// Ways in which something that is not known can be: each is possible, and no two are at once.
     pub(super) fn ways(&self, unknown: u32, constraints: Vec<Constraint>) -> Vec<Alternative> {
         let held = self.held(unknown);
-        let all = held.domain.count();
+        let count = |domain: &Domain| held.uniform.then(|| domain.count()).flatten();
+        let all = count(&held.domain);
         let ways = constraints.into_iter().filter_map(|constraint| {
             let left = held.domain.with(&constraint)?;
-            let probability = match (held.uniform, all, left.count()) {
-                (true, Some(all), Some(left)) => Some(left / all),
-                _ => None,
-            };
+            let probability = all.zip(count(&left)).map(|(all, left)| left / all);
             Some(Alternative {
                 narrow: Narrow::Unknown(unknown, constraint),
                 probability,
@@ -207,8 +206,7 @@ impl Unknowns {
             return Some((number, number));
         }
         let run = self.run(value)?;
-        let ranges = self.domain(run.unknown).ranges();
-        let (first, last) = (ranges.first()?.0, ranges.last()?.1);
+        let (first, last) = self.domain(run.unknown).ranges().ends()?;
         // Only where nothing of the number is cut away.
         (run.low == 0 && last <= ones(run.length))
             .then(|| (run.base | first << run.shift, run.base | last << run.shift))
@@ -275,18 +273,24 @@ impl fmt::Display for Described<'_> {
             What::Field(field) => write!(f, "{field}")?,
             What::Made(words) => f.write_str(words)?,
         }
-        let (is, within) = (domain.ranges(), Constraint::Within(domain.ranges().into()));
-        let Constraint::Within(is_not) = within.not(bits) else {
+        let is = domain.ranges();
+        let Some((first, last)) = is.ends() else {
             return Ok(());
         };
-        let (verb, told) = match is_not.len() < is.len() {
-            true => (" is not", &*is_not),
-            false => (" is", is),
+        // Of those, and of what is between, before and behind them, the fewer.
+        let is_not = is.len() - 1 + usize::from(first > 0) + usize::from(last < ones(bits));
+        const SHOWN: usize = 4;
+        let (verb, number, told): (_, _, Vec<_>) = match is_not < is.len() {
+            true => (
+                " is not",
+                is_not,
+                gaps(is.iter(), ones(bits)).take(SHOWN).collect(),
+            ),
+            false => (" is", is.len(), is.iter().take(SHOWN).collect()),
         };
         f.write_str(verb)?;
-        const SHOWN: usize = 4;
         let mut between = " ";
-        for (low, high) in told.iter().take(SHOWN) {
+        for (low, high) in &told {
             f.write_str(between)?;
             between = ", ";
             let size = high - low;
@@ -311,8 +315,8 @@ impl fmt::Display for Described<'_> {
                 _ => write!(f, "{}-{}", value(*low), value(*high))?,
             }
         }
-        if told.len() > SHOWN {
-            write!(f, " or any of {} more", told.len() - SHOWN)?;
+        if number > SHOWN {
+            write!(f, " or any of {} more", number - SHOWN)?;
         }
         let (mask, bits_known) = domain.known();
         let open = mask & ones(bits);
