@@ -5,16 +5,24 @@ use std::fmt;
 use bstr::{BStr, ByteSlice};
 
 /// Displays a byte string with escapes if it has control characters, which could end the line, forge another or drive a
-/// terminal; any other as it is.
+/// terminal, bytes that are no text, or a backslash; any other as it is. Different byte strings look different.
 pub(crate) struct Escaped<'a>(pub(crate) &'a BStr);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let text = self.0.to_str_lossy();
-        match text.contains(char::is_control) {
-            true => f.pad(&text.escape_debug().to_string()),
-            false => f.pad(&text),
+        if let Ok(text) = self.0.to_str()
+            && !text.contains(|c: char| c.is_control() || c == '\\')
+        {
+            return f.pad(text);
         }
+        let mut escaped = String::new();
+        for chunk in self.0.utf8_chunks() {
+            escaped.extend(chunk.valid().escape_debug());
+            for byte in chunk.invalid() {
+                escaped += &format!("\\x{byte:02x}");
+            }
+        }
+        f.pad(&escaped)
     }
 }
 
@@ -26,12 +34,14 @@ mod tests {
     fn a_name_stays_in_its_line() {
         for (name, shown) in [
             (&b"KUBE-SVC"[..], "KUBE-SVC"),
-            (b"a b\"c\\", "a b\"c\\"),
-            ("größe".as_bytes(), "größe"),
+            (b"a b\"c", "a b\"c"),
+            (b"a\\xff", r"a\\xff"),
+            ("größe/äöü".as_bytes(), "größe/äöü"),
             (b"a\nb\x1b[2J\x07", r"a\nb\u{1b}[2J\u{7}"),
             (b"\x7f", r"\u{7f}"),
             ("\u{9b}2J".as_bytes(), r"\u{9b}2J"),
-            (b"a\xff", "a\u{fffd}"),
+            (b"a\xff", r"a\xff"),
+            (b"\xfe\xe2\x82b", r"\xfe\xe2\x82b"),
         ] {
             assert_eq!(Escaped(name.into()).to_string(), shown);
         }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use bstr::{BStr, ByteSlice};
+use bstr::BStr;
 use chainwright::Retry;
 use chainwright::legacy;
 use chainwright::netlink;
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::glob::Glob;
 use crate::legacy_tables::{self, family_name};
-use crate::output::{Error, Exit, Output, Printable, Rows};
+use crate::output::{Error, Exit, Output, Printable, Rows, name_text};
 use crate::scope::{Backend, Found, Scope, admits};
 
 /// List chains, one a line
@@ -96,9 +96,9 @@ impl<'a> Line<'a> {
         Self {
             backend: "nft",
             family: named(family.name(), &family),
-            table: chain.table().to_str_lossy(),
-            chain: chain.name().to_str_lossy(),
-            chain_type: chain.chain_type().map(|name| name.to_str_lossy()),
+            table: name_text(chain.table()),
+            chain: name_text(chain.name()),
+            chain_type: chain.chain_type().map(|name| name_text(name)),
             hook: hook
                 .and_then(|hook| hook.number)
                 .map(|number| named(hook_name(family, number), &number)),
@@ -114,8 +114,8 @@ impl<'a> Line<'a> {
         Self {
             backend: "legacy",
             family: Cow::Borrowed(family_name(chain.table().family())),
-            table: chain.table().name().as_bstr().to_str_lossy(),
-            chain: chain.name().to_str_lossy(),
+            table: name_text(chain.table().name().as_ref()),
+            chain: name_text(chain.name()),
             chain_type: None,
             hook: chain.hook().map(|hook| lower(hook.chain_name())),
             priority: None,

@@ -1,5 +1,6 @@
 //! Where verbs write to, how they end, and how errors are put to people.
 
+use std::borrow::Cow;
 use std::error::Error as StdError;
 use std::fmt;
 use std::io::{self, BufWriter, IsTerminal, StdoutLock, Write};
@@ -8,6 +9,7 @@ use std::process::ExitCode;
 use anstream::stream::RawStream;
 use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
+use bstr::ByteSlice;
 use chainwright::nft::SnapshotError;
 use chainwright::{iptables, kube, netlink, netns};
 use serde::Serialize;
@@ -396,6 +398,15 @@ impl<W: Write> Write for Harmless<W> {
             self.to.write_all(&[0xc2])?;
         }
         self.to.flush()
+    }
+}
+
+/// A name as documents have it: bytes that are not UTF-8, and backslashes, are escaped (`\xFF`, `\\`), as in the library's
+/// objects.
+pub(crate) fn name_text(name: &[u8]) -> Cow<'_, str> {
+    match name.to_str() {
+        Ok(name) if !name.contains('\\') => name.into(),
+        _ => name.escape_bytes().to_string().into(),
     }
 }
 

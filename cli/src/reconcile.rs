@@ -2,11 +2,10 @@
 
 use std::path::PathBuf;
 
-use bstr::ByteSlice;
 use chainwright::nft::{Connection, OwnerTag, PlanOptions};
 use serde::Serialize;
 
-use crate::output::{Error, Exit, Output, Printable, note};
+use crate::output::{Error, Exit, Output, Printable, name_text, note};
 use crate::progress::Progress;
 use crate::scope::Scope;
 
@@ -79,7 +78,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let owned: Vec<String> = plan
         .owned_by_others
         .iter()
-        .map(|(family, table)| format!("{family} {}", table.to_str_lossy()))
+        .map(|(family, table)| format!("{family} {}", name_text(table)))
         .collect();
     let mut out = Output::new();
     if json {

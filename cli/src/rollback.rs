@@ -6,12 +6,12 @@ use std::fmt::{self, Write as _};
 use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bstr::{BString, ByteSlice};
+use bstr::BString;
 use chainwright::nft::{self, Connection, Contents, DiffOptions, Snapshot};
 use serde::Serialize;
 
 use crate::diff;
-use crate::output::{Error, Exit, Output, Printable, note};
+use crate::output::{Error, Exit, Output, Printable, name_text, note};
 use crate::progress::Progress;
 use crate::scope::{Scope, describe};
 
@@ -89,7 +89,7 @@ impl<'a> Record<'a> {
     fn new((family, table): &'a Key, action: Option<Action>) -> Self {
         Self {
             family: family.to_string(),
-            table: table.to_str_lossy(),
+            table: name_text(table),
             action,
         }
     }
@@ -195,7 +195,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 fn named((family, table): &Key) -> String {
-    format!("{family} {}", Printable(&table.to_str_lossy()))
+    format!("{family} {}", Printable(&name_text(table)))
 }
 
 /// Whether what has this path is in a table that stays as it is.

@@ -3,7 +3,7 @@
 use std::cell::LazyCell;
 use std::fmt::Write as _;
 
-use bstr::{BStr, ByteSlice};
+use bstr::BStr;
 use chainwright::iptables::nft::decode;
 use chainwright::iptables::{self, Counters, Entry, Policy};
 use chainwright::nft::expr::{Counter, Decoded};
@@ -18,7 +18,7 @@ use crate::chains::Line;
 use crate::glob::Glob;
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord};
 use crate::legacy_tables::{self, family_name};
-use crate::output::{Error, Exit, Output, Printable};
+use crate::output::{Error, Exit, Output, Printable, name_text};
 use crate::scope::{Backend, Found, Scope, admits};
 
 /// List rules, by chain
@@ -177,7 +177,7 @@ impl Args {
             .chains()
             .filter(|chain| self.admits(chain.name()))
             .map(|chain| ChainRecord {
-                chain: chain.name().to_str_lossy().into_owned().into(),
+                chain: name_text(chain.name()).into_owned().into(),
                 policy: chain.policy().map(Policy::name),
                 counters: chain.builtin().map(|builtin| builtin.counters.into()),
                 rules: (1..)
@@ -316,7 +316,7 @@ fn comment_of(expression: &Decoded<'_>) -> Option<String> {
     }
     let info = one.info.as_deref()?;
     let text = info.split(|byte| *byte == 0).next().unwrap_or_default();
-    Some(text.to_str_lossy().into_owned())
+    Some(name_text(text).into_owned())
 }
 
 /// The tables of iptables.

@@ -1,13 +1,12 @@
 //! `chainwright save`: tables as `iptables-save` prints them.
 
-use bstr::ByteSlice;
 use chainwright::iptables::text::{Omissions, SaveOptions};
 use chainwright::iptables::{Backend, Chain, ChainKind, Policy, RuleView, Tables};
 use chainwright::text;
 use serde::Serialize;
 
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord, Whose};
-use crate::output::{Error, Exit, Output, Printable, note};
+use crate::output::{Error, Exit, Output, Printable, name_text, note};
 use crate::scope::Scope;
 
 /// Print iptables' tables as iptables-save does
@@ -131,7 +130,7 @@ fn document(tables: &Tables) -> (Document<'_>, Omissions) {
             .iter()
             .iter()
             .map(|table| TableRecord {
-                table: table.name().to_str_lossy(),
+                table: name_text(table.name().as_ref()),
                 chains: table
                     .chains()
                     .map(|chain| chain_record(tables, &chain, &mut omissions))
@@ -154,7 +153,7 @@ fn chain_record<'t>(
         _ => (None, None),
     };
     ChainRecord {
-        chain: chain.name().to_str_lossy(),
+        chain: name_text(chain.name()),
         policy: policy.map(Policy::name),
         counters: counters.map(Into::into),
         foreign: chain.kind() == ChainKind::Foreign,

@@ -2,7 +2,6 @@
 
 use std::fmt;
 
-use bstr::ByteSlice;
 use chainwright::nft::{
     DataType, Element, Set, SetFlags, SetRef, SnapshotSet, SnapshotTable, Table,
 };
@@ -10,7 +9,7 @@ use chainwright::text::{Milliseconds, data_type, elements};
 use serde::{Serialize, Serializer};
 
 use crate::glob::Glob;
-use crate::output::{Error, Exit, Output, Printable};
+use crate::output::{Error, Exit, Output, Printable, name_text};
 use crate::scope::{Backend, Found, Scope, admits};
 
 /// List sets and maps, one a line
@@ -184,7 +183,7 @@ const FLAGS: [(SetFlags, &str); 5] = [
 impl fmt::Display for Line<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let set = &self.set;
-        let (table, name) = (set.table().to_str_lossy(), set.name().to_str_lossy());
+        let (table, name) = (name_text(set.table()), name_text(set.name()));
         write!(
             f,
             "{:6} {:8} {:28} {} {}",
@@ -214,7 +213,7 @@ impl fmt::Display for Line<'_> {
         let plural = if self.count == 1 { "" } else { "s" };
         write!(f, " {} element{plural}", self.count)?;
         if let Some(comment) = set.comment() {
-            write!(f, " comment \"{}\"", Printable(&comment.to_str_lossy()))?;
+            write!(f, " comment \"{}\"", Printable(&name_text(comment)))?;
         }
         Ok(())
     }

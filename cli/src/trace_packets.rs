@@ -1,13 +1,13 @@
 //! `chainwright trace-packets`: which rules packets meet.
 
-use bstr::{BStr, ByteSlice};
+use bstr::BStr;
 use chainwright::netlink;
 use chainwright::nft::live::{TraceRef, TracedItem, TracerOptions};
 use chainwright::nft::{Connection, Family};
 use nix::net::if_::if_indextoname;
 use serde::Serialize;
 
-use crate::output::{Error, Exit, Output, Printable, causes, note, say};
+use crate::output::{Error, Exit, Output, Printable, causes, name_text, note, say};
 use crate::rules::{Sets, said, sets};
 use crate::scope::Scope;
 
@@ -75,7 +75,7 @@ struct Step {
 /// A device's name, or its index where there is none any more.
 fn device(index: u32) -> String {
     match if_indextoname(index) {
-        Ok(name) => name.to_string_lossy().into_owned(),
+        Ok(name) => name_text(name.as_bytes()).into_owned(),
         Err(_) => index.to_string(),
     }
 }
@@ -163,13 +163,13 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 fn document(step: &TraceRef<'_>, rule: Option<String>) -> Step {
-    let text = |name: Option<&BStr>| name.map(|name| name.to_str_lossy().into_owned());
+    let named = |name: Option<&BStr>| name.map(|name| name_text(name).into_owned());
     Step {
         id: Some(format!("{:08x}", step.id())),
         step: Some(step.word()),
         family: Some(step.family().to_string()),
-        table: text(step.table()),
-        chain: text(step.chain()),
+        table: named(step.table()),
+        chain: named(step.chain()),
         handle: step.rule(),
         rule,
         verdict: step.verdict().map(|verdict| verdict.to_string()),

@@ -3,13 +3,12 @@
 use std::time::SystemTime;
 
 use anstyle::AnsiColor;
-use bstr::ByteSlice;
 use chainwright::nft::live::{Change, Event, EventObject, Item, Lost, MonitorOptions};
 use chainwright::nft::{Bytes, Connection};
 use chainwright::text::{self, Teller, Told as Said};
 use serde::Serialize;
 
-use crate::output::{Error, Exit, Output, Printable, say};
+use crate::output::{Error, Exit, Output, Printable, name_text, say};
 use crate::rules::{Sets, options, said, sets};
 use crate::scope::Scope;
 
@@ -122,7 +121,7 @@ impl<'t> ToldEvent<'t> {
             path: operation
                 .path
                 .iter()
-                .map(|name| name.to_str_lossy().into_owned())
+                .map(|name| name_text(name).into_owned())
                 .collect(),
             handle: operation.handle,
             rule: rule_of(event, sets),
@@ -263,7 +262,7 @@ impl Watch<'_> {
             return Ok(false);
         }
         let events = change.events().filter(admitted);
-        let name = change.thread_name().map(|name| name.to_str_lossy());
+        let name = change.thread_name().map(|name| name_text(name));
         if self.json {
             let change = ToldChange {
                 generation: change.generation().number(),

@@ -133,6 +133,12 @@ impl Ranges {
         self.0.extend(ranges);
     }
 
+    /// The one in which all of this range lies.
+    pub(crate) fn around(&self, from: u128, to: u128) -> Option<(u128, u128)> {
+        let (start, end) = self.0.range(..=from).next_back()?;
+        (*end >= to).then_some((*start, *end))
+    }
+
     /// Takes the range away that begins here.
     pub(crate) fn remove(&mut self, from: u128) {
         self.0.remove(&from);

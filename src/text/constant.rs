@@ -66,7 +66,8 @@ impl fmt::Display for Named<'_> {
     }
 }
 
-/// A text as it is, but for control characters, of which a terminal or a line would be led astray: those are `?`.
+/// A text as it is, but for control characters and bytes that are no text: those are `\x` with two digits. What has some is
+/// not to stand where nft reads it.
 pub(super) struct Plain<'n>(pub(super) &'n BStr);
 
 /// The same in quotation marks, which cannot be among its characters.
@@ -89,16 +90,17 @@ impl fmt::Display for Quoted<'_> {
 fn shown(f: &mut fmt::Formatter<'_>, text: &BStr, is_bad: impl Fn(char) -> bool) -> fmt::Result {
     for chunk in text.utf8_chunks() {
         for part in chunk.valid().split_inclusive(&is_bad) {
-            match part.strip_suffix(&is_bad) {
-                Some(part) => write!(f, "{part}?")?,
-                None => f.write_str(part)?,
-            }
+            let plain = part.trim_end_matches(&is_bad);
+            f.write_str(plain)?;
+            bytes(f, &part.as_bytes()[plain.len()..])?;
         }
-        if !chunk.invalid().is_empty() {
-            f.write_char(char::REPLACEMENT_CHARACTER)?;
-        }
+        bytes(f, chunk.invalid())?;
     }
     Ok(())
+}
+
+fn bytes(f: &mut fmt::Formatter<'_>, bytes: &[u8]) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "\\x{byte:02x}"))
 }
 
 fn quoted(out: &mut impl Write, text: &[u8]) -> fmt::Result {

@@ -10,7 +10,7 @@ use super::compile::{Compiler, not_a_change};
 use super::describe::describe;
 use super::list::{Listing, Options};
 use super::parse::{
-    Command, Described, Error, Fault, Kind, Object, SetDeclaration, Verb, WatchedKind,
+    Command, Described, Error, Fault, Kind, Object, Position, SetDeclaration, Verb, WatchedKind,
     names_devices,
 };
 use super::run::RunError;
@@ -46,6 +46,14 @@ pub struct Known {
     with_bytecode: bool,
 }
 
+/// Of which sets elements are read.
+fn elements_of(terse: bool) -> ElementsOf {
+    match terse {
+        true => ElementsOf::ANONYMOUS,
+        false => ElementsOf::all(),
+    }
+}
+
 /// Reads parts of these tables; without the elements of sets that have names if it is to be terse.
 fn read(
     nft: &mut Connection,
@@ -53,11 +61,9 @@ fn read(
     parts: &[Part<'_>],
     terse: bool,
 ) -> Result<Snapshot, SnapshotError> {
-    let elements = match terse {
-        true => ElementsOf::ANONYMOUS,
-        false => ElementsOf::all(),
+    let options = SnapshotOptions {
+        elements: elements_of(terse),
     };
-    let options = SnapshotOptions { elements };
     let read = nft.snapshot_parts(scope.clone(), parts, options)?;
     Ok(read.into_inner())
 }
@@ -451,7 +457,7 @@ impl<'s> Question<'s> {
     /// # Errors
     /// [`RunError::Script`] if what it asks for is not there, or is no part of a ruleset; otherwise those of requests.
     pub fn answer(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
-        self.answer_by(nft, |nft, about| {
+        self.answer_by(nft, false, |nft, about| {
             Ok(Arc::new(read(nft, &about.scope, &[about.part], false)?))
         })
     }
@@ -465,17 +471,19 @@ impl<'s> Question<'s> {
         nft: &mut Connection,
         known: &mut Known,
     ) -> Result<Answer<'s>, RunError> {
-        self.answer_by(nft, |nft, about| known.snapshot(nft, self, about))
+        let terse = known.terse;
+        self.answer_by(nft, terse, |nft, about| known.snapshot(nft, self, about))
     }
 
     fn answer_by(
         &self,
         nft: &mut Connection,
+        terse: bool,
         read: impl FnOnce(&mut Connection, &About<'_>) -> Result<Arc<Snapshot>, RunError>,
     ) -> Result<Answer<'s>, RunError> {
         match self.command.verb {
-            Verb::Get => return self.elements(nft),
-            Verb::Reset => return self.reset(nft),
+            Verb::Get => return self.elements(nft, false),
+            Verb::Reset => return self.reset(nft, terse),
             _ => {}
         }
         let about = self.about().map_err(|fault| self.wrong(fault))?;
@@ -488,15 +496,39 @@ impl<'s> Question<'s> {
         })
     }
 
-    /// `reset counters`
-    fn reset(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
-        let about = self.about().map_err(|fault| self.wrong(fault))?;
+    /// `reset counters`, `reset rules`, `reset set ip t s`
+    fn reset(&self, nft: &mut Connection, terse: bool) -> Result<Answer<'s>, RunError> {
+        let mut about = self.about().map_err(|fault| self.wrong(fault))?;
+        let elements = elements_of(terse);
         let asked = match (&self.command.object, about.part) {
             (Object::Stateful(object), _) => Answered::Object(object),
             (_, Part::Objects(object_type)) => Answered::Objects(object_type, about.scope.clone()),
-            _ => {
-                let fault = self.fault("only counters and quotas are reset yet");
-                return Err(self.wrong(fault));
+            (Object::Rule(rule), _) => {
+                let Position::Handle(handle) = rule.position else {
+                    return Err(self.wrong(self.fault("a rule is reset by its handle")));
+                };
+                let chain = rule.chain.as_bstr();
+                let Some(snapshot) = nft.reset_rule(&about.scope, chain, handle, elements)? else {
+                    let message = format!("there is no rule with handle {handle} in this chain");
+                    return Err(self.wrong(Fault::missing(self.place(), message)));
+                };
+                return Ok(Answer {
+                    snapshot: Arc::new(snapshot),
+                    part: about.part,
+                });
+            }
+            (Object::Elements(_), _) => return self.elements(nft, true),
+            (_, part) => {
+                if part == Part::Tables {
+                    about.part = Part::All;
+                }
+                let snapshot = nft.reset_part(&about.scope, about.part, elements)?;
+                self.check(&snapshot, &Planned::default())
+                    .map_err(|fault| self.wrong(fault))?;
+                return Ok(Answer {
+                    snapshot: Arc::new(snapshot),
+                    part: about.part,
+                });
             }
         };
         let tables = read(nft, &about.scope, &[Part::Tables], true)?;
@@ -514,7 +546,7 @@ impl<'s> Question<'s> {
     }
 
     /// `get element ip t s { 10.0.0.1 }`
-    fn elements(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
+    fn elements(&self, nft: &mut Connection, is_reset: bool) -> Result<Answer<'s>, RunError> {
         let Object::Elements(elements) = &self.command.object else {
             return Err(self.wrong(self.fault("only elements are looked up")));
         };
@@ -530,7 +562,8 @@ impl<'s> Question<'s> {
             elements.table.clone(),
             elements.set.clone(),
         );
-        let Some(snapshot) = nft.answered(known, &Answered::Elements(&set, &sought))? else {
+        let Some(snapshot) = nft.answered(known, &Answered::Elements(&set, &sought, is_reset))?
+        else {
             let fault = Fault::missing(self.place(), "there is no such element");
             return Err(self.wrong(fault));
         };

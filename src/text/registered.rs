@@ -4,7 +4,7 @@ use std::fmt;
 
 use bstr::ByteSlice;
 
-use super::constant::Plain;
+use super::constant::{Named, Plain};
 use crate::netlink::Error;
 use crate::nft::{Connection, Family, Hook, HookFunction, HookOwner, hook_name};
 
@@ -124,7 +124,7 @@ fn write_function(f: &mut fmt::Formatter<'_>, called: &HookFunction) -> fmt::Res
             }),
             _,
         ) => {
-            let (table, name) = (Plain(table.as_bstr()), Plain(name.as_bstr()));
+            let (table, name) = (Named(table.as_bstr()), Named(name.as_bstr()));
             write!(f, " chain {family} {table} {name}")?;
         }
         (
@@ -135,7 +135,7 @@ fn write_function(f: &mut fmt::Formatter<'_>, called: &HookFunction) -> fmt::Res
             }),
             _,
         ) => {
-            let (table, name) = (Plain(table.as_bstr()), Plain(name.as_bstr()));
+            let (table, name) = (Named(table.as_bstr()), Named(name.as_bstr()));
             write!(f, " flowtable {family} {table} {name}")?;
         }
         (Some(HookOwner::Program(number)), Some(function)) => {

@@ -1,5 +1,7 @@
 //! What a sentence of nft's language is made of, between its text and the kernel's instructions.
 
+use bstr::BString;
+
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
     CtDirection, CtKey, FibFlags, FibResult, MetaKey, NumgenType, OsfTtl, PayloadBase, RtKey,
@@ -284,7 +286,7 @@ impl Element {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) statements: Vec<Statement>,
-    pub(super) comment: Option<String>,
+    pub(super) comment: Option<BString>,
     pub(super) handle: u64,
 }
 

@@ -2,6 +2,8 @@
 
 use std::fmt::{self, Write as _};
 
+use bstr::BStr;
+
 use super::constant::{self, Named};
 use super::headers::{self, GRE, Protocol};
 use super::list::Options;
@@ -131,7 +133,7 @@ fn verdict(step: &TraceRef<'_>, options: &Options) -> String {
     let Some(verdict) = step.verdict() else {
         return "verdict".to_owned();
     };
-    let chain = |name: &[u8]| Target::Chain(String::from_utf8_lossy(name).into_owned());
+    let chain = |name: &BStr| Target::Chain(Named(name).to_string());
     let spoken = match &verdict {
         expr::Verdict::Jump(name) => Some(Verdict::Jump(chain(name))),
         expr::Verdict::Goto(name) => Some(Verdict::Goto(chain(name))),

@@ -1089,3 +1089,279 @@ fn names_that_the_language_cannot_hold_are_escaped() {
         .replace('@', "\u{fffd}");
     assert!(Script::parse_json("text", json).is_err());
 }
+
+/// The same for all else that has a name or a text. No byte of it drives a terminal or ends a line, and what is listed makes
+/// nothing else when it is loaded again; an event that names it has no words.
+#[test]
+fn no_kind_of_name_is_printed_as_another() {
+    use bstr::BStr;
+    use chainwright::nft::build::{Build, in_set};
+    use chainwright::nft::expr::{Counter, Log, ObjectType, Quota};
+    use chainwright::nft::live::{Item, Monitor};
+    use chainwright::nft::{
+        Bytes, DataType, Element, Name, ObjectData, Rule, Set, SetId, StatefulObject, Table,
+    };
+    use chainwright::text::{Teller, Told};
+    const NAMES: [&[u8]; 11] = [
+        b"a;b",
+        b"x {",
+        b"a\nb",
+        b"a\"b",
+        b"\xff",
+        b"\xfe",
+        b"a\x1b[31m",
+        b"a\x07",
+        b"\xc2\x9b2J",
+        b"a\x7f",
+        b"; add table ip evil",
+    ];
+    let ours = sandbox();
+    let mut nft = connect(&ours);
+    let mut monitor = ours.run(Monitor::open).unwrap().unwrap();
+    let mut teller = Teller::of_nothing(Options::default());
+    let mut tx = Transaction::new();
+    let family = Family::INET;
+    for table in ["sets", "maps", "rules"] {
+        tx.add(&Table::new(family, table)).unwrap();
+    }
+    for chain in ["good", "said"] {
+        tx.add(&Chain::new(family, "rules", chain)).unwrap();
+    }
+    let build = || Build::new(family, "rules", "good");
+    let userdata = |name: &[u8]| {
+        let data = [&[0, name.len() as u8 + 1], name, &[0]].concat();
+        Some(Bytes::from(data))
+    };
+    for name in NAMES {
+        let name = BStr::new(name);
+        let set = |table| Set::new(family, table, name, DataType::IPV4_ADDR, 4);
+        tx.add(&set("sets")).unwrap();
+        tx.add(&set("rules")).unwrap();
+        tx.add(&Chain::new(family, "rules", name)).unwrap();
+        tx.add(&set("maps").with_verdicts()).unwrap();
+        let (counter, quota) = (Counter::default(), Quota::until(1));
+        let objects: [ObjectData<'_>; 2] = [counter.into(), quota.into()];
+        for data in objects {
+            tx.add(&StatefulObject::new(family, "rules", name, data))
+                .unwrap();
+        }
+        let log = Log {
+            prefix: Some(name.into()),
+            ..Log::default()
+        };
+        let commented = Rule {
+            userdata: userdata(name),
+            ..Rule::new(family, "rules", "said")
+        };
+        let rules = [
+            build().ip_saddr(in_set(Name::from(name))).accept().unwrap(),
+            build().jump(name).unwrap(),
+            build().object(ObjectType::COUNTER, name).accept().unwrap(),
+            Rule::new(family, "rules", "good").with(&log),
+            commented.with(&Counter::default()),
+        ];
+        for rule in &rules {
+            tx.add(rule).unwrap();
+        }
+    }
+    let elements = Set::new(family, "maps", "of", DataType::IPV4_ADDR, 4);
+    tx.add(&elements).unwrap();
+    let each = (0..).zip(NAMES).map(|(number, name)| Element {
+        userdata: userdata(name),
+        ..Element::new(vec![10, 0, 0, number])
+    });
+    tx.add_elements(&SetId::new(family, "maps", "of"), each)
+        .unwrap();
+    nft.commit(&tx).unwrap();
+
+    let snapshot = nft.snapshot(Scope::all()).unwrap();
+    let options = Options::default();
+    let listing = Listing::new(&snapshot, &options).to_string();
+    let is_harmful = |c: char| (c.is_control() && !"\n\t".contains(c)) || "?\u{fffd}".contains(c);
+    assert!(!listing.contains(is_harmful), "{listing:?}");
+    let blocks = |kind: &str| listing.matches(&format!("\n# \t{kind} \"")).count();
+    for (kind, count) in [
+        ("set", 2 * NAMES.len()),
+        ("map", NAMES.len()),
+        ("counter", NAMES.len()),
+        ("quota", NAMES.len()),
+        ("chain", NAMES.len()),
+    ] {
+        assert_eq!(blocks(kind), count, "{kind}: {listing}");
+    }
+    let mut lines: Vec<_> = listing
+        .lines()
+        .filter(|line| line.contains("[ log"))
+        .collect();
+    lines.sort();
+    lines.dedup();
+    assert_eq!(lines.len(), NAMES.len() - 3, "{listing}");
+    let other = common::sandbox();
+    let mut again = connect(&other);
+    apply(&other, &mut again, &listing).unwrap();
+    let loaded = Tools::new(&other).run("nft list ruleset");
+    // What can be quoted is a prefix as it is.
+    let quoted: String = [NAMES[0], NAMES[1], NAMES[10]]
+        .iter()
+        .map(|name| format!("\t\tlog prefix \"{}\"\n", BStr::new(name)))
+        .collect();
+    let commented: Vec<String> = NAMES
+        .iter()
+        .map(
+            |name| match [NAMES[0], NAMES[1], NAMES[10]].contains(name) {
+                true => format!(
+                    "\t\tcounter packets 0 bytes 0 comment \"{}\"\n",
+                    BStr::new(name)
+                ),
+                false => "\t\tcounter packets 0 bytes 0\n".to_owned(),
+            },
+        )
+        .collect();
+    assert_eq!(
+        loaded,
+        format!(
+            "table inet sets {{\n}}\ntable inet maps {{\n\tset of {{\n\t\ttype ipv4_addr\n\t}}\n}}\n\
+             table inet rules {{\n\tchain good {{\n{quoted}\t}}\n\n\tchain said {{\n{}\t}}\n}}\n",
+            commented.concat()
+        )
+    );
+
+    let Item::Change(change) = monitor.receive().unwrap() else {
+        panic!()
+    };
+    let told = teller.tell(&change);
+    let (mut said, mut wordless) = (0, 0);
+    for (event, told) in change.events().zip(&told) {
+        assert!(!event.to_string().contains(is_harmful), "{event}");
+        match told {
+            Told::Line(line) => {
+                said += 1;
+                assert!(!line.to_string().contains(is_harmful), "{line}");
+            }
+            _ => wordless += 1,
+        }
+    }
+    // Tables, chains, the set with a good name, rules with quoted prefixes and rules that have comments.
+    assert_eq!(said, 3 + 2 + 1 + 3 + NAMES.len() + 3, "{told:?}");
+    assert_eq!(said + wordless, change.events().count());
+    let mut names: Vec<_> = change.events().map(|event| event.to_string()).collect();
+    names.retain(|name| name.starts_with("add set inet sets"));
+    names.dedup();
+    assert_eq!(names.len(), NAMES.len(), "{names:?}");
+}
+
+/// Parts of ranges are deleted from sets that join their ranges, as by nft 1.1.7.
+#[test]
+fn parts_of_joined_ranges_are_deleted() {
+    for (kind, elements, deleted, left) in [
+        (
+            "inet_service",
+            "10-100, 200-300",
+            "50-60",
+            Some("10-49, 61-100, 200-300"),
+        ),
+        ("inet_service", "10-100", "10", Some("11-100")),
+        ("inet_service", "10-100", "100", Some("10-99")),
+        ("inet_service", "10-100", "10-100", Some("")),
+        (
+            "inet_service",
+            "11-49, 61-100",
+            "11-49, 61-70",
+            Some("71-100"),
+        ),
+        (
+            "inet_service",
+            "200-299",
+            "250-260, 270",
+            Some("200-249, 261-269, 271-299"),
+        ),
+        (
+            "inet_service",
+            "1000-65535",
+            "2000",
+            Some("1000-1999, 2001-65535"),
+        ),
+        ("inet_service", "0-65535", "0", Some("1-65535")),
+        ("inet_service", "0-65535", "65535", Some("0-65534")),
+        ("inet_service", "0-65535", "0-65535", Some("")),
+        ("inet_service", "10-100, 200-300", "90-210", None),
+        ("inet_service", "10-100", "95-105", None),
+        ("inet_service", "10-100", "5", None),
+        ("inet_service", "10-100", "50, 5", None),
+        (
+            "ipv4_addr",
+            "10.0.0.0/8, 12.0.0.0/8",
+            "10.1.0.0/16",
+            Some("10.0.0.0/16, 10.2.0.0-10.255.255.255, 12.0.0.0/8"),
+        ),
+        (
+            "ipv6_addr",
+            "2001:db8::/32",
+            "2001:db8:8000::/33",
+            Some("2001:db8::/33"),
+        ),
+        ("ipv4_addr", "0.0.0.0/0", "128.0.0.0/1", Some("0.0.0.0/1")),
+        (
+            "mark",
+            "0x10-0x20",
+            "0x18",
+            Some("0x00000010/29, 0x00000019-0x00000020"),
+        ),
+    ] {
+        let text = format!(
+            "table ip t {{ set s {{ type {kind}; flags interval; auto-merge; elements = {{ {elements} }}; }}; }}"
+        );
+        let several = deleted
+            .split(", ")
+            .map(|one| format!("delete element ip t s {{ {one} }}\n"));
+        for deletion in [
+            format!("delete element ip t s {{ {deleted} }}"),
+            several.collect::<String>(),
+        ] {
+            let ours = sandbox();
+            let mut nft = connect(&ours);
+            apply(&ours, &mut nft, &text).unwrap();
+            let before = Tools::new(&ours).run("nft list set ip t s");
+            let script = Script::parse("text", &deletion).unwrap();
+            let checked = ours
+                .run(|| script.run(&mut nft, Mode::Check, &Options::default()))
+                .unwrap();
+            assert_eq!(Tools::new(&ours).run("nft list set ip t s"), before);
+            let done = ours
+                .run(|| script.run(&mut nft, Mode::Commit, &Options::default()))
+                .unwrap();
+            assert_eq!(
+                done.is_ok(),
+                left.is_some(),
+                "{elements} less {deleted}: {done:?}"
+            );
+            assert_eq!(
+                checked.is_ok(),
+                left.is_some(),
+                "{elements} less {deleted}: {checked:?}"
+            );
+            let snapshot = nft.snapshot(Scope::all()).unwrap();
+            let table = snapshot.table(Family::IP, "t").unwrap();
+            let listed: Vec<String> =
+                chainwright::text::elements(table.set("s").unwrap()).collect();
+            let left = left.unwrap_or(elements);
+            assert_eq!(listed.join(", "), left, "{elements} less {deleted}");
+        }
+    }
+    // What goes with a range goes with what is left of it.
+    let ours = sandbox();
+    let mut nft = connect(&ours);
+    let text = "table ip t { set s { type inet_service; flags interval, timeout; auto-merge; \
+                elements = { 10-65535 timeout 1h counter packets 3 bytes 4 comment \"x\" }; }; }\n\
+                delete element ip t s { 50 }";
+    let (made, deletion) = text.split_once('\n').unwrap();
+    apply(&ours, &mut nft, made).unwrap();
+    apply(&ours, &mut nft, deletion).unwrap();
+    let listed = Tools::new(&ours).run("nft list set ip t s");
+    let rest = |range: &str| {
+        let (_, rest) = listed.split_once(&format!("{range} ")).unwrap();
+        rest.starts_with("counter packets 3 bytes 4 timeout 1h expires 59m5")
+            && rest.lines().next().unwrap().contains("comment \"x\"")
+    };
+    assert!(rest("10-49") && rest("51-65535"), "{listed}");
+}

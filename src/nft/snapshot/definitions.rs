@@ -1,14 +1,18 @@
 //! What it takes to say in words what happens: tables, and sets without their elements.
 
 use chainwright_sys::nf_tables::{
-    NFT_MSG_GETOBJ_RESET, NFT_MSG_GETSETELEM, NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE,
-    NFTA_OBJ_TABLE, NFTA_OBJ_TYPE,
+    NFT_MSG_GETOBJ_RESET, NFT_MSG_GETRULE_RESET, NFT_MSG_GETSETELEM, NFT_MSG_GETSETELEM_RESET,
+    NFT_MSG_NEWSET, NFT_MSG_NEWSETELEM, NFT_MSG_NEWTABLE, NFTA_OBJ_TABLE, NFTA_OBJ_TYPE,
+    NFTA_RULE_CHAIN, NFTA_RULE_HANDLE, NFTA_RULE_TABLE,
 };
 
+use bstr::BStr;
+
 use super::apply::Applied;
-use super::part::is_meter;
-use super::read::{Lane, Reader};
-use super::within::is_anonymous;
+use super::index::chain_at;
+use super::part::{Part, is_meter};
+use super::read::{Lane, Reader, is_bound};
+use super::within::{Mention, each_name, is_anonymous};
 use super::{ElementsOf, Snapshot, SnapshotError, SnapshotSet, SnapshotTable};
 use crate::netlink::{Attributes, Error, Malformed, Message};
 use crate::nft::connection::{Connection, message_type};
@@ -16,7 +20,7 @@ use crate::nft::element::span_of_list;
 use crate::nft::expr::ObjectType;
 use crate::nft::live::{Event, EventObject};
 use crate::nft::object::Written as _;
-use crate::nft::{Element, ElementRef, Scope, SetId, StatefulObject, Transaction};
+use crate::nft::{Element, ElementRef, RuleRef, Scope, SetId, StatefulObject, Transaction};
 
 impl Connection {
     /// The tables and sets that there are, of one generation, without elements, chains and rules. Sets without a name of
@@ -45,8 +49,8 @@ pub(crate) enum Answered<'a> {
     Objects(ObjectType, Scope<'a>),
     /// One of them.
     Object(&'a StatefulObject<'a>),
-    /// Elements of a set.
-    Elements(&'a SetId<'a>, &'a [Sought]),
+    /// The elements of a set, which are reset if the flag is set.
+    Elements(&'a SetId<'a>, &'a [Sought], bool),
 }
 
 /// What an element is looked up by.
@@ -60,6 +64,14 @@ pub(crate) enum Sought {
 
 /// The message that holds an element, and the element's key.
 type Found = (Vec<u8>, Vec<u8>);
+
+/// The request for an element.
+const fn element_message(is_reset: bool) -> u8 {
+    match is_reset {
+        true => NFT_MSG_GETSETELEM_RESET,
+        false => NFT_MSG_GETSETELEM,
+    }
+}
 
 /// The key behind this one.
 fn behind(key: &[u8]) -> Option<Vec<u8>> {
@@ -112,19 +124,47 @@ impl Connection {
                     None => return Ok(None),
                 }
             }
-            Answered::Elements(set, elements) => {
+            Answered::Elements(set, elements, is_reset) => {
                 let mut open = None;
                 snapshot.elements = ElementsOf::all();
                 for element in *elements {
                     let found = match element {
                         Sought::Key(element) => {
-                            self.element_raw(set, element)?.map(|raw| vec![raw])
+                            // Of a range the kernel looks at the first value.
+                            let last = match &element.key_end {
+                                Some(last) => {
+                                    let last = Element {
+                                        key: Some(last.clone()),
+                                        ..Element::default()
+                                    };
+                                    self.element_raw(NFT_MSG_GETSETELEM, set, &last)?
+                                }
+                                None => None,
+                            };
+                            let message = element_message(*is_reset);
+                            let found = self.element_raw(message, set, element)?;
+                            let is_same = |found: &Found| match (&element.key_end, &last) {
+                                (None, _) => true,
+                                (Some(_), Some(last)) => last.1 == found.1,
+                                (Some(_), None) => false,
+                            };
+                            found.filter(is_same).map(|raw| vec![raw])
                         }
                         Sought::Range(from, to) => self.range_around(set, from, to, &mut open)?,
                     };
-                    let Some(found) = found else {
+                    let Some(mut found) = found else {
                         return Ok(None);
                     };
+                    if let ([(first, key), ..], true, Sought::Range(..)) =
+                        (&mut found[..], *is_reset, element)
+                    {
+                        let message = element_message(*is_reset);
+                        let raw = self.element_raw(message, set, &Element::new(&key[..]))?;
+                        let Some((raw, _)) = raw else {
+                            return Ok(None);
+                        };
+                        *first = raw;
+                    }
                     for (raw, _) in found {
                         snapshot.take_in(&Message::first(&raw)?)?;
                     }
@@ -134,13 +174,86 @@ impl Connection {
         Ok(Some(snapshot))
     }
 
+    /// Reads a part of these tables once, and resets the counters and quotas of its rules, or, of a set, those of its
+    /// elements. It is not read again where others change something meanwhile: what was reset would be lost.
+    pub(crate) fn reset_part(
+        &mut self,
+        scope: &Scope<'_>,
+        part: Part<'_>,
+        elements: ElementsOf,
+    ) -> Result<Snapshot, Error> {
+        let mut reader = Reader::of(self, Snapshot::of(scope.clone().into_owned(), elements));
+        match part {
+            Part::Set(_) | Part::Map(_) => reader.elements_by = NFT_MSG_GETSETELEM_RESET,
+            _ => reader.rules_by = NFT_MSG_GETRULE_RESET,
+        }
+        match part {
+            Part::All => reader.read(scope)?,
+            part => reader.parts(scope, &[part])?,
+        }
+        let mut snapshot = reader.snapshot;
+        snapshot.close();
+        Ok(snapshot)
+    }
+
+    /// Resets a rule by its handle: a snapshot of all of its table but other rules and their chains; `None` if it is not
+    /// there.
+    pub(crate) fn reset_rule(
+        &mut self,
+        table: &Scope<'_>,
+        chain: &BStr,
+        handle: u64,
+        elements: ElementsOf,
+    ) -> Result<Option<Snapshot>, Error> {
+        let mut reader = Reader::of(self, Snapshot::of(table.clone().into_owned(), elements));
+        reader.tables(table)?;
+        if reader.snapshot.index.tables.is_empty() || reader.one_chain(0, chain)?.is_none() {
+            return Ok(None);
+        }
+        reader.objects(table, None)?;
+        reader.flowtables(table)?;
+        reader.sets(table, &|_| true)?;
+        reader.elements(|_| true)?;
+        let (family, name) = reader.table_name(0)?;
+        let request = "reset a rule";
+        let reset = reader.look_up(request, NFT_MSG_GETRULE_RESET, family, |writer| {
+            writer
+                .string(NFTA_RULE_TABLE, &name)
+                .string(NFTA_RULE_CHAIN, chain)
+                .be64(NFTA_RULE_HANDLE, handle);
+        })?;
+        let Some(at) = reset else {
+            return Ok(None);
+        };
+        let rule = RuleRef::parse(&reader.snapshot.arena.message(at)?)?;
+        let mut has_chains = false;
+        each_name(&rule, &mut |name| {
+            has_chains |= matches!(name, Mention::Chain(name) if name.starts_with(b"__chain"));
+        });
+        if has_chains {
+            reader.chains(table, &is_bound)?;
+            for index in 0..reader.snapshot.index.tables[0].chains.len() {
+                let at = reader.snapshot.index.tables[0].chains[index].at;
+                if is_bound(&chain_at(&reader.snapshot.arena, at)?) {
+                    reader.rules_of(0, index, Some(Lane::Long))?;
+                }
+            }
+        }
+        let Snapshot { index, arena, .. } = &mut reader.snapshot;
+        index.insert(arena, at)?;
+        let mut snapshot = reader.snapshot;
+        snapshot.close();
+        Ok(Some(snapshot))
+    }
+
     /// Looks an element up: the message that holds it, and its key.
     fn element_raw(
         &mut self,
+        message: u8,
         set: &SetId<'_>,
         element: &Element<'_>,
     ) -> Result<Option<Found>, Error> {
-        let Some(message) = self.element_message(NFT_MSG_GETSETELEM, set, element)? else {
+        let Some(message) = self.element_message(message, set, element)? else {
             return Ok(None);
         };
         let raw = message.raw.to_vec();
@@ -160,12 +273,13 @@ impl Connection {
         to: &[u8],
         open: &mut Option<Option<Vec<u8>>>,
     ) -> Result<Option<Vec<Found>>, Error> {
-        let Some(start) = self.element_raw(set, &Element::new(from))? else {
+        const GET: u8 = NFT_MSG_GETSETELEM;
+        let Some(start) = self.element_raw(GET, set, &Element::new(from))? else {
             return Ok(None);
         };
         // The kernel does not answer where it finds no end.
         if open.is_none() {
-            let last = self.element_raw(set, &Element::new(vec![0xff; from.len()]))?;
+            let last = self.element_raw(GET, set, &Element::new(vec![0xff; from.len()]))?;
             *open = Some(last.map(|(_, key)| key));
         }
         let is_open = matches!(open, Some(Some(key)) if *key == start.1);
@@ -174,10 +288,10 @@ impl Connection {
         };
         // Where one range begins at the end of another, the kernel finds the end only of what lies before it.
         let is_longer = *from != start.1[..]
-            || (self.element_raw(set, &Element::new(&next[..]))?)
+            || (self.element_raw(GET, set, &Element::new(&next[..]))?)
                 .is_some_and(|(_, key)| key == start.1);
         let end = match is_longer {
-            true => self.element_raw(set, &Element::end(next))?,
+            true => self.element_raw(GET, set, &Element::end(next))?,
             false => {
                 let mut only = Transaction::new();
                 let end = Element::end(&next[..]);

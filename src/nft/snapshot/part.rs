@@ -410,7 +410,7 @@ impl Connection {
 }
 
 impl Reader<'_> {
-    fn parts(&mut self, scope: &Scope<'_>, parts: &[Part<'_>]) -> Result<(), Error> {
+    pub(super) fn parts(&mut self, scope: &Scope<'_>, parts: &[Part<'_>]) -> Result<(), Error> {
         self.tables(scope)?;
         if self.snapshot.index.tables.is_empty() {
             return Ok(());

@@ -135,6 +135,9 @@ pub(super) struct Reader<'c> {
     moved: bool,
     /// The first base chain that was read by itself and lacks rules.
     pub(super) missing: Option<MissingRules>,
+    /// The requests that list rules and elements, which may be those that reset what they list.
+    pub(super) rules_by: u8,
+    pub(super) elements_by: u8,
 }
 
 /// What an attempt read.
@@ -319,6 +322,8 @@ impl Connection {
             watched: watch.is_some(),
             moved: false,
             missing: None,
+            rules_by: NFT_MSG_GETRULE,
+            elements_by: NFT_MSG_GETSETELEM,
         };
         reader.read(scope)?;
         let mut missing = match reader.consistent {
@@ -414,6 +419,8 @@ impl<'c> Reader<'c> {
             watched: true,
             moved: false,
             missing: None,
+            rules_by: NFT_MSG_GETRULE,
+            elements_by: NFT_MSG_GETSETELEM,
         }
     }
 }
@@ -595,7 +602,8 @@ impl Reader<'_> {
             if !index.repeats(arena, table, set)? {
                 return Ok(());
             }
-            if !attempts.again() {
+            // What was reset is not there again.
+            if self.elements_by != NFT_MSG_GETSETELEM || !attempts.again() {
                 self.consistent = false;
                 return Ok(());
             }
@@ -616,7 +624,7 @@ impl Reader<'_> {
                 .string(NFTA_SET_ELEM_LIST_SET, name(NFTA_SET_NAME));
         };
         self.snapshot.index.expect_elements(set);
-        let message = NFT_MSG_GETSETELEM;
+        let message = self.elements_by;
         let listed = self.dump(
             Lane::Long,
             "list elements",
@@ -645,7 +653,7 @@ impl Reader<'_> {
                 return self.dump(
                     Lane::Long,
                     "list rules",
-                    NFT_MSG_GETRULE,
+                    self.rules_by,
                     scope.family,
                     |_| {},
                     |_| true,
@@ -668,7 +676,7 @@ impl Reader<'_> {
                     self.dump(
                         Lane::Long,
                         "list rules",
-                        NFT_MSG_GETRULE,
+                        self.rules_by,
                         family,
                         content,
                         |_| true,
@@ -677,7 +685,9 @@ impl Reader<'_> {
                 Plan::ByChain => {
                     let Snapshot { index, arena, .. } = &self.snapshot;
                     let lacks_jumps = index.lacks_jumps(arena, table, self.snapshot.elements)?;
-                    let lane = lacks_jumps.then_some(Lane::Long);
+                    // What a cut reply resets is lost.
+                    let is_reset = self.rules_by != NFT_MSG_GETRULE;
+                    let lane = (lacks_jumps || is_reset).then_some(Lane::Long);
                     for chain in 0..self.snapshot.index.tables[table].chains.len() {
                         self.rules_of(table, chain, lane)?;
                     }
@@ -724,6 +734,7 @@ impl Reader<'_> {
             connection,
             snapshot,
             short,
+            rules_by,
             ..
         } = self;
         let at = snapshot.index.tables[table].chains[chain].at;
@@ -734,7 +745,7 @@ impl Reader<'_> {
             Some(_) if count <= SHORT => Lane::Short,
             _ => Lane::Long,
         });
-        let sequence = connection.build(NFT_MSG_GETRULE, NLM_F_DUMP, view.family(), |writer| {
+        let sequence = connection.build(*rules_by, NLM_F_DUMP, view.family(), |writer| {
             writer
                 .string(NFTA_RULE_TABLE, view.table())
                 .string(NFTA_RULE_CHAIN, view.name());
@@ -958,7 +969,7 @@ pub(super) fn uses(chain: &ChainRef<'_>) -> u32 {
 }
 
 /// Whether the chain is bound to the rule that jumps to it: newer kernels count that jump twice.
-fn is_bound(chain: &ChainRef<'_>) -> bool {
+pub(super) fn is_bound(chain: &ChainRef<'_>) -> bool {
     chain
         .flags()
         .is_some_and(|flags| flags.contains(ChainFlags::BINDING))

@@ -96,6 +96,14 @@ impl Intervals<'_> {
         }
     }
 
+    /// These ranges instead, and the same of all other keys.
+    pub(super) fn with_ranges(self, ranges: &[(u128, u128)], place: Place) -> Self {
+        Self {
+            others: self.others,
+            ..Self::of(ranges, place)
+        }
+    }
+
     /// Their first and last values.
     pub(super) fn ends(&self) -> impl Iterator<Item = (u128, u128)> {
         self.ranges.iter().map(|range| (range.from, range.to))

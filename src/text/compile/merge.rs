@@ -1,7 +1,7 @@
 //! Sets of ranges: what is known of the ranges that are there, so that none overlaps another; and sets that join their
 //! ranges: those that overlap or touch become one, also where one of them is there already.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::mem;
 
 use super::Compiler;
@@ -9,7 +9,7 @@ use super::declared::{is_deletion, of_verb};
 use super::elements::{Intervals, Ranges};
 use super::load::Loaded;
 use super::sets::Shape;
-use crate::nft::{Element as Bytes, Family, Ranges as There, SetId};
+use crate::nft::{Element as Bytes, Family, Ranges as There, SetId, userdata};
 use crate::text::parse::{Command, ElementList, Elements, Fault, Object, Verb};
 use crate::text::syntax::Value;
 
@@ -38,14 +38,18 @@ struct Content {
     is_whole: bool,
 }
 
-/// The commands that add elements to the same set. Ranges of one transaction cannot be taken away again in it, so that those
-/// which several commands add are joined where the first of them does.
+/// The commands that add elements to the same set, or delete some of it. Ranges of one transaction cannot be taken away again
+/// in it, so that those which several commands add are joined where the first of them does, and what several delete is cut
+/// out where the first of them does.
 #[derive(Default)]
 pub(super) struct Ahead {
-    /// Where elements are added, by the set; what is known once it was asked for.
+    /// Where elements are added and where they are deleted, by the set; what is known once it was asked for.
     added: Option<HashMap<Named, Vec<usize>>>,
+    deleted: HashMap<Named, Vec<usize>>,
     /// Where something is taken away.
     ends: Vec<usize>,
+    /// Where something else is done than deleting elements.
+    ends_of_deleted: Vec<usize>,
     /// What came with others.
     taken: HashSet<usize>,
     /// How many commands are about elements of a set.
@@ -67,6 +71,13 @@ impl Ahead {
                 }
                 (Verb::Delete | Verb::Destroy | Verb::Flush, _) => self.ends.push(index),
                 _ => {}
+            }
+            match (command.verb, &command.object) {
+                (Verb::Delete, Object::Elements(of)) => {
+                    let name = (of.family, of.table.to_vec(), of.set.to_vec());
+                    self.deleted.entry(name).or_default().push(index);
+                }
+                _ => self.ends_of_deleted.push(index),
             }
         }
         self.added = Some(added);
@@ -92,14 +103,21 @@ impl Ahead {
         if self.added.is_none() {
             self.look(commands);
         }
-        let Some(Object::Elements(of)) = commands.get(index).map(|command| &command.object) else {
+        let Some(command) = commands.get(index) else {
             return Vec::new();
         };
+        let Object::Elements(of) = &command.object else {
+            return Vec::new();
+        };
+        let (ends, all) = match command.verb {
+            Verb::Delete => (&self.ends_of_deleted, Some(&self.deleted)),
+            _ => (&self.ends, self.added.as_ref()),
+        };
         let mut together = vec![&of.elements];
-        let end = self.ends.partition_point(|end| *end < index);
-        let end = self.ends.get(end).copied().unwrap_or(usize::MAX);
+        let end = ends.partition_point(|end| *end < index);
+        let end = ends.get(end).copied().unwrap_or(usize::MAX);
         let name = (of.family, of.table.to_vec(), of.set.to_vec());
-        let all = self.added.as_ref().and_then(|added| added.get(&name));
+        let all = all.and_then(|all| all.get(&name));
         let all = all.map(Vec::as_slice).unwrap_or_default();
         // One that must not be there yet stands for itself.
         if let Ok(at) = all.binary_search(&index) {
@@ -302,6 +320,97 @@ impl Compiler<'_> {
             there.remove(*from);
         }
         there.extend(added);
+        let content = Content {
+            ranges: there,
+            ..content
+        };
+        self.contents.sets.insert(name, content);
+        done
+    }
+
+    /// Deletes elements of a set that joins its ranges. Where only a part of a range is deleted, the rest is added anew, with
+    /// what goes with the range.
+    pub(super) fn cut_elements(
+        &mut self,
+        shape: &Shape,
+        id: &SetId<'static>,
+        elements: &[&ElementList],
+    ) -> Result<(), Fault> {
+        let Some(key) = shape.joined() else {
+            return Ok(());
+        };
+        let name = name_of(id);
+        let content = self.content(&name, Value::ones(key.want.bits));
+        if !content.is_whole {
+            return Err(self.lacking(&name));
+        }
+        let mut there = content.ranges;
+        let each = elements
+            .iter()
+            .flat_map(|list| of_verb(shape, list, Verb::Delete).1);
+        let intervals = self.intervals(&key, each, false, shape.ranges(Verb::Delete))?;
+        if let Some(place) = intervals.find(|from, to| there.around(from, to).is_none()) {
+            let message = "element does not exist: the set has no such range";
+            return Err(Fault::new(place, message));
+        }
+        let mut cut: BTreeMap<_, Vec<(u128, u128)>> = BTreeMap::new();
+        for (from, to) in intervals.ends() {
+            if let Some(range) = there.around(from, to) {
+                cut.entry(range).or_default().push((from, to));
+            }
+        }
+        let whole: Vec<_> = cut.keys().copied().collect();
+        let intervals = intervals.with_ranges(&whole, self.place);
+        let mut tx = mem::take(&mut self.tx);
+        let taken = self.of_intervals(key, intervals, None, Vec::new());
+        let mut done = self.write_elements(&mut tx, Verb::Delete, id, taken);
+        let (family, table, set) = &name;
+        let listed = (self.now).and_then(|now| now.table(*family, table)?.set(set));
+        for ((first, last), parts) in cut {
+            there.remove(first);
+            let mut rest = Vec::new();
+            let mut next = Some(first);
+            for (from, to) in parts {
+                rest.extend(
+                    next.filter(|next| *next < from)
+                        .map(|next| (next, from - 1)),
+                );
+                next = to.checked_add(1);
+            }
+            rest.extend(next.filter(|next| *next <= last).map(|next| (next, last)));
+            if rest.is_empty() {
+                continue;
+            }
+            let start = key.bytes(first);
+            let mut elements = listed.iter().flat_map(|set| set.elements());
+            let was = elements
+                .find(|each| !each.is_interval_end() && each.key_bytes() == Some(&start[..]))
+                .map(|each| each.to_builder().into_owned())
+                .unwrap_or_default();
+            // With the NUL behind it.
+            let comment = was.userdata.as_deref().and_then(|data| {
+                let comment = userdata::UserData::new(data).comment(userdata::ELEMENT_COMMENT)?;
+                Some([comment, &b"\0"[..]].concat())
+            });
+            let added = self.of_intervals(key, Intervals::of(&rest, self.place), None, Vec::new());
+            let added = added.map(|each| {
+                let mut each = each?;
+                if each.flags.is_some() {
+                    return Ok(each);
+                }
+                if let Some(comment) = &comment {
+                    userdata::put(&mut each.userdata, userdata::ELEMENT_COMMENT, comment);
+                }
+                Ok(Bytes {
+                    key: each.key,
+                    userdata: each.userdata,
+                    ..was.clone()
+                })
+            });
+            done = done.and_then(|()| self.write_elements(&mut tx, Verb::Add, id, added));
+            there.extend(rest);
+        }
+        self.tx = tx;
         let content = Content {
             ranges: there,
             ..content

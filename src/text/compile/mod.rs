@@ -464,6 +464,10 @@ impl<'c> Compiler<'c> {
             let together = self.ahead.together(commands, index);
             return self.join_elements(verb, &known, &id, &together);
         }
+        if verb == Verb::Delete && known.joined().is_some() {
+            let together = self.ahead.together(commands, index);
+            return self.cut_elements(&known, &id, &together);
+        }
         if known.is_interval && known.keys.len() == 1 {
             return self.ranged(verb, &known, &id, elements, commands);
         }

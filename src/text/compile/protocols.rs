@@ -236,7 +236,11 @@ impl Protocols {
             "icmpv6" => Some(&headers::IP6),
             _ => None,
         };
+        // Behind a check of the other version nft asks for the protocol alone.
+        let other = |known: &Protocol| known.name == "ip" || known.name == "ip6";
+        let is_other = matches!(&self.network, Layer::Is(known) if other(known));
         if let Some(below) = below
+            && !is_other
             && let Some(needed) = self.network_needed(below, true)?
         {
             return Ok(Some(needed));

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use bstr::{BStr, ByteSlice};
+use bstr::{BStr, BString, ByteSlice};
 use serde::{Serialize, Serializer};
 
 use super::expr::Expression;
@@ -27,7 +27,7 @@ use crate::text::types;
 use crate::text::value::fields;
 
 /// A name. Bytes that are no text stand as `\u{fffd}x` and two digits, which no name that is read may have.
-fn name(name: &BStr) -> Cow<'_, str> {
+pub(super) fn name(name: &BStr) -> Cow<'_, str> {
     if let Ok(name) = name.to_str() {
         return name.into();
     }
@@ -39,6 +39,13 @@ fn name(name: &BStr) -> Cow<'_, str> {
         }
     }
     text.into()
+}
+
+fn texts(names: &[BString]) -> Vec<String> {
+    let texts = names
+        .iter()
+        .map(|each| name(each.as_slice().as_bstr()).into_owned());
+    texts.collect()
 }
 
 /// The objects that a ruleset is a list of.
@@ -100,7 +107,7 @@ pub(super) struct Rule<'o> {
     chain: Cow<'o, str>,
     handle: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    comment: Option<String>,
+    comment: Option<Cow<'o, str>>,
     expr: Words<'o>,
 }
 
@@ -357,7 +364,7 @@ impl<'o> Writer<'o> {
                 kind: name(chain.chain_type().unwrap_or_default()),
                 hook: hook_name(chain.family(), number).unwrap_or("unknown"),
                 prio: hook.priority.unwrap_or_default(),
-                dev: OneOrMany::new(devices(&hook)),
+                dev: OneOrMany::new(texts(&devices(&hook))),
                 policy: chain
                     .policy()
                     .map(|policy| policy.name().unwrap_or("unknown")),
@@ -381,7 +388,7 @@ impl<'o> Writer<'o> {
             table: name(rule.table()),
             chain: name(rule.chain()),
             handle: line.handle,
-            comment: line.comment,
+            comment: rule.comment().map(name),
             expr: Words {
                 writer: self,
                 statements: line.statements,
@@ -452,7 +459,7 @@ impl<'o> Writer<'o> {
         ];
         let words = words.iter().filter(|(flag, _)| set.contains(*flag));
         let devices = hook.devices.unwrap_or_default();
-        let devices = names(&devices);
+        let devices = texts(&names(&devices));
         Object::Flowtable(Flowtable {
             family: family(flowtable.family()),
             name: name(flowtable.name()),
@@ -489,7 +496,6 @@ impl<'o> Writer<'o> {
 
     /// What an object has; `None` of what nft has no words for.
     fn spoken(self, data: &ObjectData<'_>) -> Option<Data> {
-        let text = |text: Option<&BStr>| text.map(|text| name(text).into_owned());
         Some(match data {
             ObjectData::Counter(counter) => Data::Counter(Counts::new(
                 counter.packets.unwrap_or_default(),
@@ -528,7 +534,7 @@ impl<'o> Writer<'o> {
                 })
             }
             ObjectData::CtHelper(helper) => Data::Helper {
-                kind: text(helper.helper.as_deref()).unwrap_or_default(),
+                kind: text(helper.helper.as_deref())?,
                 protocol: protocol_name(helper.l4proto),
                 l3proto: family_name(helper.l3proto)?,
             },
@@ -548,12 +554,18 @@ impl<'o> Writer<'o> {
                 l3proto: family_name(expect.l3proto)?,
             },
             ObjectData::Secmark(secmark) => Data::Secmark {
-                context: text(secmark.context.as_deref()).unwrap_or_default(),
+                context: text(secmark.context.as_deref())?,
             },
             ObjectData::Tunnel(tunnel) => Data::Tunnel(Box::new(Tunnel::of(tunnel)?)),
             _ => return None,
         })
     }
+}
+
+/// A text that an object has; `None` of bytes that are none.
+fn text(text: Option<&BStr>) -> Option<String> {
+    let text = text.unwrap_or_default().to_str().ok()?;
+    Some(text.to_owned())
 }
 
 /// What stands for statements that nft has no words for.

@@ -1,8 +1,12 @@
 //! Statements, and the rules that they are in.
 
+use std::borrow::Cow;
+
+use bstr::ByteSlice;
 use serde::Serialize;
 
 use super::expr::{Expression, binary, fib, flags, numeric};
+use super::object::name;
 use super::stateful::States;
 use super::{OneOrMany, Tagged, Writer};
 use crate::nft::expr::CtKey;
@@ -66,7 +70,7 @@ pub(super) enum Statement<'s> {
 pub(super) struct Line<'s> {
     expr: Vec<Statement<'s>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    comment: Option<&'s str>,
+    comment: Option<Cow<'s, str>>,
 }
 
 #[derive(Debug, Serialize)]
@@ -190,7 +194,10 @@ impl Writer<'_> {
     pub(super) fn line<'s>(self, line: &'s syntax::Line) -> Line<'s> {
         Line {
             expr: self.statements(&line.statements),
-            comment: line.comment.as_deref(),
+            comment: line
+                .comment
+                .as_ref()
+                .map(|comment| name(comment.as_slice().as_bstr())),
         }
     }
 

@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use bstr::ByteSlice;
+use bstr::{BStr, BString, ByteSlice};
 
 use crate::nft::{
     ChainFlags, ChainRef, Device, Devices, Family, FlowtableFlags, FlowtableRef, Hook,
@@ -43,7 +43,7 @@ impl<W: Write> Printer<'_, W> {
         let devices = devices(&hook);
         match &devices[..] {
             [] => {}
-            [one] => write!(self.out, " device {}", Quoted(one.as_str().into()))?,
+            [one] => write!(self.out, " device {}", Quoted(one.as_slice().as_bstr()))?,
             _ => {
                 let mut names: Vec<String> = hook.devices.iter().flat_map(listed).collect();
                 // What is quoted stands where it stood without.
@@ -98,32 +98,35 @@ impl<W: Write> Printer<'_, W> {
 }
 
 /// The names of the devices that a chain is on; what devices' names begin with has an asterisk behind it.
-pub(in crate::text) fn devices(hook: &Hook<'_>) -> Vec<String> {
+pub(in crate::text) fn devices(hook: &Hook<'_>) -> Vec<BString> {
     if let Some(device) = &hook.device {
-        return vec![device.to_str_lossy().into_owned()];
+        return vec![device.to_vec().into()];
     }
-    let mut names: Vec<String> = hook.devices.iter().flat_map(names).collect();
+    let mut names: Vec<BString> = hook.devices.iter().flat_map(names).collect();
     names.sort_unstable();
     names
 }
 
-/// Whether the names of all devices can stand in quotation marks.
-pub(super) fn are_quotable(devices: &Devices<'_>) -> bool {
-    devices.iter().all(|device| match device {
-        Device::Name(name) | Device::Prefix(name) => quotable(name).is_some(),
-        Device::Unknown { .. } => true,
-    })
+/// Whether the names of all devices, those of a list and one alone, can stand in quotation marks.
+pub(in crate::text) fn are_quotable(devices: Option<&Devices<'_>>, alone: Option<&BStr>) -> bool {
+    let devices = devices.into_iter().flat_map(Devices::iter);
+    let names = devices.filter_map(|device| match device {
+        Device::Name(name) | Device::Prefix(name) => Some(name),
+        Device::Unknown { .. } => None,
+    });
+    let mut names = names.chain(alone);
+    names.all(|name| quotable(name).is_some())
 }
 
 /// The names in a list of devices, likewise.
-pub(in crate::text) fn names(devices: &Devices<'_>) -> Vec<String> {
+pub(in crate::text) fn names(devices: &Devices<'_>) -> Vec<BString> {
     devices.iter().filter_map(name).collect()
 }
 
-fn name(device: Device<'_>) -> Option<String> {
+fn name(device: Device<'_>) -> Option<BString> {
     match device {
-        Device::Name(name) => Some(name.to_str_lossy().into_owned()),
-        Device::Prefix(prefix) => Some(format!("{}*", prefix.to_str_lossy())),
+        Device::Name(name) => Some(name.into()),
+        Device::Prefix(prefix) => Some([prefix, &b"*"[..]].concat().into()),
         Device::Unknown { .. } => None,
     }
 }
@@ -133,9 +136,8 @@ fn listed(devices: &Devices<'_>) -> Vec<String> {
     let listed = devices.iter().filter_map(|device| {
         let name = name(device)?;
         Some(match device {
-            Device::Prefix(_) => Quoted(name.as_str().into()).to_string(),
-            _ if is_name(name.trim_end_matches('*').as_bytes()) => name,
-            _ => Quoted(name.as_str().into()).to_string(),
+            Device::Name(_) if is_name(name.trim_end_with(|c| c == '*')) => name.to_string(),
+            _ => Quoted(name.as_slice().as_bstr()).to_string(),
         })
     });
     listed.collect()

@@ -2,6 +2,7 @@
 
 use std::fmt::{self, Write as _};
 
+use super::chain::are_quotable;
 use super::{Options, Printer};
 use crate::nft::{ChainRef, FlowtableRef, SnapshotSet, StatefulObjectRef, TableRef};
 
@@ -18,7 +19,9 @@ pub(in crate::text) fn table(table: &TableRef<'_>, options: &Options) -> Option<
 /// What a chain has, without its rules.
 pub(in crate::text) fn chain(chain: &ChainRef<'_>, options: &Options) -> Option<String> {
     let is_spoken = chain.policy().is_none_or(|policy| policy.name().is_some());
-    is_spoken.then_some(())?;
+    let hook = chain.hook().unwrap_or_default();
+    let are_spoken = are_quotable(hook.devices.as_ref(), hook.device.as_deref());
+    (is_spoken && are_spoken).then_some(())?;
     line(options, |printer| {
         writeln!(printer.out, "{{")?;
         printer.hook(chain)?;
@@ -40,6 +43,8 @@ pub(in crate::text) fn flowtable(
     flowtable: &FlowtableRef<'_>,
     options: &Options,
 ) -> Option<String> {
+    let hook = flowtable.hook().unwrap_or_default();
+    are_quotable(hook.devices.as_ref(), None).then_some(())?;
     line(options, |printer| printer.flowtable(flowtable))
 }
 

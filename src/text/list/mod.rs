@@ -150,7 +150,7 @@ impl Options {
             DataType::INET_SERVICE => self.services.get(&u16::try_from(number).ok()?),
             _ => None,
         };
-        name.map(String::as_str)
+        name.and_then(|name| quotable(name.as_bytes()))
     }
 
     /// A time as it is written.
@@ -166,19 +166,20 @@ impl Options {
             let here = self.interfaces_here.as_ref()?;
             here.get_or_init(|| interfaces_here().collect()).get(&index)
         });
-        known.map(String::as_str)
+        known.and_then(|name| quotable(name.as_bytes()))
     }
 }
 
 /// The interfaces of the calling thread's network namespace: numbers and names.
 fn interfaces_here() -> impl Iterator<Item = (u32, String)> {
     // Not by a netlink socket of the C library's, which waits for a lost reply for ever.
-    let devices = std::fs::read_to_string("/proc/thread-self/net/dev").unwrap_or_default();
+    let devices = std::fs::read("/proc/thread-self/net/dev").unwrap_or_default();
     let names: Vec<_> = devices
         .lines()
         .filter_map(|line| {
-            let (name, _) = line.split_once(':')?;
-            let name = name.trim();
+            // A name that is no text is not written.
+            let (name, _) = line.split_once_str(":")?;
+            let name = name.trim_ascii().to_str().ok()?;
             Some((if_nametoindex(name).ok()?, name.to_owned()))
         })
         .collect();
@@ -358,8 +359,7 @@ impl<W: Write> Printer<'_, W> {
         for flowtable in table.flowtables().filter(|each| part.has_flowtable(each)) {
             between.write(&mut self.out)?;
             let hook = flowtable.hook().unwrap_or_default();
-            let devices = hook.devices.unwrap_or_default();
-            match is_name(flowtable.name()) && chain::are_quotable(&devices) {
+            match is_name(flowtable.name()) && chain::are_quotable(hook.devices.as_ref(), None) {
                 true => self.flowtable(&flowtable)?,
                 false => self.commented(|printer| printer.flowtable(&flowtable))?,
             }
@@ -375,13 +375,9 @@ impl<W: Write> Printer<'_, W> {
             }
             between.write(&mut self.out)?;
             let with_rules = part != Part::Chains;
-            let hook = view.hook();
-            let devices = hook.iter().flat_map(|hook| hook.devices.iter());
-            let mut alone = hook.iter().filter_map(|hook| hook.device.as_deref());
-            let is_spoken = is_name(view.name())
-                && devices.clone().all(chain::are_quotable)
-                && alone.all(|device| quotable(device).is_some());
-            match is_spoken {
+            let hook = view.hook().unwrap_or_default();
+            let devices = chain::are_quotable(hook.devices.as_ref(), hook.device.as_deref());
+            match is_name(view.name()) && devices {
                 true => self.chain(table, &chain, with_rules)?,
                 false => self.commented(|printer| printer.chain(table, &chain, with_rules))?,
             }

@@ -5,7 +5,7 @@ use std::fmt::{self, Write};
 use crate::nft::expr::ObjectType;
 use crate::nft::stateful::{CtTimeout, Timeouts};
 use crate::nft::{DataType, Family, ObjectData, StatefulObjectRef};
-use crate::text::constant::{Plain, Quoted};
+use crate::text::constant::{Plain, Quoted, quotable};
 use crate::text::hooks;
 use crate::text::print::Printer;
 use crate::text::read::stateful;
@@ -70,7 +70,8 @@ impl<W: Write> Printer<'_, W> {
             ObjectData::CtHelper(helper) => {
                 let name = helper.helper.clone().unwrap_or_default();
                 let protocol = protocol_name(helper.l4proto);
-                let Some(family) = family_name(helper.l3proto) else {
+                let (Some(family), true) = (family_name(helper.l3proto), quotable(&name).is_some())
+                else {
                     return self.unspoken(data);
                 };
                 self.line(format_args!("type {} protocol {protocol}", Quoted(&name)))?;
@@ -105,7 +106,10 @@ impl<W: Write> Printer<'_, W> {
             }
             ObjectData::Secmark(secmark) => {
                 let context = secmark.context.clone().unwrap_or_default();
-                self.line(format_args!("{}", Quoted(&context)))
+                match quotable(&context) {
+                    Some(_) => self.line(format_args!("{}", Quoted(&context))),
+                    None => self.unspoken(data),
+                }
             }
             ObjectData::Tunnel(tunnel) => match super::tunnel::lines(tunnel) {
                 Some(lines) => lines

@@ -122,7 +122,7 @@ impl fmt::Display for AsNft<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let error = self.0;
         if !error.source.starts_with('<') {
-            let source = error.source.chars().map(harmless).collect::<String>();
+            let source = harmless_text(&error.source);
             let (line, column) = (error.line, error.column);
             let end = column + error.excerpt.length.max(1) - 1;
             write!(f, "{source}:{line}:{column}-{end}: ")?;
@@ -154,7 +154,7 @@ struct Excerpt {
 
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let source = self.source.chars().map(harmless).collect::<String>();
+        let source = harmless_text(&self.source);
         write!(
             f,
             "{source}:{}:{}: {}",
@@ -172,13 +172,16 @@ fn is_sign(word: &str) -> bool {
     !word.contains(|c: char| c.is_alphanumeric())
 }
 
-/// A character that does nothing to a terminal.
-fn harmless(c: char) -> char {
-    match c {
-        '\t' => '\t',
-        c if c.is_control() || is_invisible(c) => '?',
-        c => c,
-    }
+/// A character as one that does nothing to a terminal, or its escape.
+fn harmless(c: char) -> impl Iterator<Item = char> {
+    let is_harmful = c != '\t' && (c.is_control() || is_invisible(c));
+    let escape = is_harmful.then(|| c.escape_unicode());
+    let plain = (!is_harmful).then_some(c);
+    plain.into_iter().chain(escape.into_iter().flatten())
+}
+
+fn harmless_text(text: &str) -> String {
+    text.chars().flat_map(harmless).collect()
 }
 
 /// Whether a character changes the direction of those beside it, or is nothing to be seen.
@@ -189,7 +192,7 @@ const fn is_invisible(c: char) -> bool {
 /// What of a text is repeated in a message.
 pub(in crate::text) fn shown(text: &str) -> String {
     const LONGEST: usize = 40;
-    let mut shown: String = text.chars().take(LONGEST).map(harmless).collect();
+    let mut shown: String = text.chars().take(LONGEST).flat_map(harmless).collect();
     if text.chars().nth(LONGEST).is_some() {
         shown.push('…');
     }
@@ -265,20 +268,22 @@ impl Fault {
         } = *self.0;
         let (name, line, before, marked, after) = sources.line(place);
         let column = before.chars().count() + 1;
-        let length = marked.chars().count();
+        let before = harmless_text(before);
+        let before_it = before.chars().count();
+        let length = marked.chars().flat_map(harmless).count();
         // Of a long line what is near.
-        let (skipped, first) = match column > WIDEST / 2 {
-            true => ("…", column - WIDEST / 2),
+        let (skipped, first) = match before_it >= WIDEST / 2 {
+            true => ("…", before_it + 1 - WIDEST / 2),
             false => ("", 0),
         };
-        let text = before.chars().chain(marked.chars()).chain(after.chars());
+        let text = marked.chars().chain(after.chars()).flat_map(harmless);
         let mut excerpt: String = skipped.to_owned();
-        let mut text = text.skip(first);
-        excerpt.extend(text.by_ref().take(WIDEST).map(harmless));
+        let mut text = before.chars().chain(text).skip(first);
+        excerpt.extend(text.by_ref().take(WIDEST));
         if text.next().is_some() {
             excerpt.push('…');
         }
-        let from = column - 1 - first + skipped.chars().count();
+        let from = before_it - first + skipped.chars().count();
         let room = excerpt.chars().count().saturating_sub(from);
         let more = expected.len().saturating_sub(MANY);
         expected.truncate(MANY);
@@ -289,9 +294,9 @@ impl Fault {
             source: name.to_owned(),
             line,
             column,
-            message,
+            message: harmless_text(&message),
             expected,
-            hint,
+            hint: hint.as_deref().map(harmless_text),
             excerpt: Box::new(Excerpt {
                 cause,
                 text: excerpt,

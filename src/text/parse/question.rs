@@ -47,6 +47,11 @@ const CT_KINDS: [(&str, ObjectType); 3] = [
     ("expectations", ObjectType::CT_EXPECT),
 ];
 
+/// What is reset.
+const RESET: [&str; 9] = [
+    "rule", "rules", "set", "map", "element", "counter", "counters", "quota", "quotas",
+];
+
 impl Parser<'_> {
     /// `monitor new rules json`
     pub(super) fn monitor(&mut self, start: Place) -> Result<Command, Fault> {
@@ -131,6 +136,9 @@ impl Parser<'_> {
                 "ct", "counter", "quota", "limit", "secmark", "synproxy", "tunnel",
             ])
         };
+        if verb == Verb::Reset && !RESET.iter().any(|word| self.at(word)) {
+            return Err(self.unknown("nothing that is reset", RESET));
+        }
         if let Some((_, kind)) = KINDS.iter().find(|(word, _)| self.at(word)) {
             self.advance();
             return self.kind(*kind);
@@ -154,11 +162,7 @@ impl Parser<'_> {
             return self.named_object_of(*object_type);
         }
         let Some(word) = self.eat_any(&singles) else {
-            let what = match verb {
-                Verb::List => "nothing that is listed",
-                _ => "nothing that is reset",
-            };
-            return Err(self.unknown(what, known()));
+            return Err(self.unknown("nothing that is listed", known()));
         };
         Ok(match word {
             "ruleset" => Object::Ruleset(self.any_family()),
@@ -216,7 +220,7 @@ impl Parser<'_> {
         }
         let found = self.eat_any(&FAMILIES);
         let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
-        if self.eat("table") || (found.is_some() && self.is_word()) {
+        if self.eat("table") || ((found.is_some() || kind == Kind::Rules) && self.is_word()) {
             let table = self.name("a table")?;
             if kind == Kind::Rules && self.is_word() {
                 let chain = self.name("a chain")?;

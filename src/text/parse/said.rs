@@ -10,7 +10,7 @@ pub(super) fn said(rule: &Rule) -> Option<String> {
     let statements = rule.statements.iter().map(|(statement, _)| statement);
     let line = Line {
         statements: statements.cloned().collect(),
-        comment: rule.comment.clone(),
+        comment: rule.comment.clone().map(Into::into),
         handle: 0,
     };
     let options = Options::default();

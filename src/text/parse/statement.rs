@@ -90,7 +90,7 @@ impl Parser<'_> {
                 let statements = statements.into_iter().map(|(statement, _)| statement);
                 lines.push(Line {
                     statements: statements.collect(),
-                    comment,
+                    comment: comment.map(Into::into),
                     handle: 0,
                 });
             }

@@ -66,10 +66,10 @@ impl<W: Write> Printer<'_, W> {
             self.statement(statement)?;
         }
         match &rule.comment {
-            Some(comment) if quotable(comment.as_bytes()).is_some() => {
-                write!(self.out, " comment {}", Quoted(comment.as_str().into()))?;
+            Some(comment) if quotable(comment).is_some() => {
+                write!(self.out, " comment {}", Quoted(comment.as_ref()))?;
             }
-            Some(comment) => write!(self.out, " # comment {}", escaped(comment.as_str().into()))?,
+            Some(comment) => write!(self.out, " # comment {}", escaped(comment.as_ref()))?,
             None => {}
         }
         // nft gives rules of chains without a name none.

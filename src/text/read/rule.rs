@@ -98,9 +98,7 @@ fn is_of_frame(expressions: &[Decoded<'_>], index: usize) -> bool {
 fn line(rule: &RuleRef<'_>, statements: Vec<Statement>) -> Line {
     Line {
         statements,
-        comment: rule
-            .comment()
-            .map(|comment| comment.to_str_lossy().into_owned()),
+        comment: rule.comment().map(ToOwned::to_owned),
         handle: rule.handle(),
     }
 }
@@ -313,12 +311,12 @@ impl Reader<'_, '_> {
             }
             Decoded::Notrack(_) => self.push(Statement::Notrack),
             Decoded::Match(matched) => {
-                let name = matched.name.as_deref()?.to_str_lossy().into_owned();
-                self.push(Statement::Extension("match", name))
+                let name = quotable(matched.name.as_deref()?)?;
+                self.push(Statement::Extension("match", name.to_owned()))
             }
             Decoded::Target(target) => {
-                let name = target.name.as_deref()?.to_str_lossy().into_owned();
-                self.push(Statement::Extension("target", name))
+                let name = quotable(target.name.as_deref()?)?;
+                self.push(Statement::Extension("target", name.to_owned()))
             }
             stateful => {
                 let statement = stateful_statement(stateful)?;

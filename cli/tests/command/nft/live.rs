@@ -712,3 +712,159 @@ fn the_handle_of_a_table_is_listed_with_all_of_it() {
         assert_eq!(first, expected, "{text}: {}", ran.err);
     }
 }
+
+/// What resets list, and what they reset: as by nft 1.1.7, but for the errors, which reset nothing.
+#[test]
+fn resets_list_what_was_and_reset_it() {
+    const BASE: &str = "table ip t {
+        counter k { packets 1031 bytes 1; }
+        quota q { 5000 bytes used 1041 bytes; }
+        set s { type ipv4_addr; counter; elements = { 1.1.1.1 counter packets 1021 bytes 1, \
+                                                      2.2.2.2 counter packets 1022 bytes 1 }; }
+        map m { type ipv4_addr : inet_service; counter; elements = { 1.1.1.1 counter packets 1023 bytes 1 : 80 }; }
+        set i { type ipv4_addr; flags interval; counter; elements = { 1.0.0.0/8 counter packets 1024 bytes 1 }; }
+        chain c { counter packets 1011 bytes 1 accept; ip saddr { 1.1.1.1, 2.2.2.2 } counter packets 1012 bytes 1; }
+        chain d { counter packets 1013 bytes 1 jump { counter packets 1015 bytes 1; }; }
+    }
+    table ip6 u { chain e { counter packets 1014 bytes 1; }; }";
+    const ALL: [u64; 11] = [
+        1011, 1012, 1013, 1014, 1015, 1021, 1022, 1023, 1024, 1031, 1041,
+    ];
+    const RULES: &[u64] = &[1011, 1012, 1013, 1014, 1015];
+    const OF_T: &[u64] = &[1011, 1012, 1013, 1015, 1021, 1022, 1023, 1024, 1031, 1041];
+    let numbers = |text: &str| -> Vec<u64> {
+        let words: HashSet<&str> = text.split(|c: char| !c.is_ascii_digit()).collect();
+        let is_there = |number: &u64| words.contains(&*number.to_string());
+        ALL.into_iter().filter(is_there).collect()
+    };
+    for (question, listed, reset) in [
+        ("reset rules", &ALL[..], RULES),
+        ("reset rules ip6", &[1014], &[1014]),
+        ("reset rules ip", OF_T, &[1011, 1012, 1013, 1015]),
+        ("reset rules ip t", OF_T, &[1011, 1012, 1013, 1015]),
+        ("reset rules t", OF_T, &[1011, 1012, 1013, 1015]),
+        ("reset rules table ip t", OF_T, &[1011, 1012, 1013, 1015]),
+        ("reset rules ip t c", &[1011, 1012], &[1011, 1012]),
+        ("reset rules t c", &[1011, 1012], &[1011, 1012]),
+        ("reset rules chain ip t c", &[1011, 1012], &[1011, 1012]),
+        ("reset rules inet", &[], &[]),
+        (
+            "reset rule ip t c handle H",
+            &[1011, 1021, 1022, 1023, 1024, 1031, 1041],
+            &[1011],
+        ),
+        ("reset set ip t s", &[1021, 1022], &[1021, 1022]),
+        ("reset set t s", &[1021, 1022], &[1021, 1022]),
+        ("reset set ip t i", &[1024], &[1024]),
+        ("reset map ip t m", &[1023], &[1023]),
+        ("reset element ip t s { 1.1.1.1 }", &[1021], &[1021]),
+        (
+            "reset element ip t s { 2.2.2.2, 1.1.1.1 }",
+            &[1021, 1022],
+            &[1021, 1022],
+        ),
+        ("reset element ip t i { 1.2.3.4 }", &[1024], &[1024]),
+        ("reset element ip t m { 1.1.1.1 }", &[1023], &[1023]),
+        ("reset counters", &[1031], &[1031]),
+        ("reset counters ip t", &[1031], &[1031]),
+        ("reset counter ip t k", &[1031], &[1031]),
+        ("reset quotas", &[1041], &[1041]),
+        ("reset quota ip t q", &[1041], &[1041]),
+    ] {
+        for options in [&[][..], &["-j"], &["-a"]] {
+            let side = Side::ours();
+            let made = side.run(&["-f", "-"], BASE);
+            assert_eq!(made.code, Some(0), "{}", made.err);
+            let all = side.run(&["-a", "list", "chain", "ip", "t", "c"], "").out;
+            let (_, handle) = all.split_once("accept # handle ").unwrap();
+            let question = question.replace('H', handle.lines().next().unwrap());
+            let ran = side.run(&[options, &[&question]].concat(), "");
+            assert_eq!(ran.code, Some(0), "{question}: {}", ran.err);
+            assert_eq!(numbers(&ran.out), listed, "{question}: {}", ran.out);
+            let left: Vec<_> = ALL
+                .into_iter()
+                .filter(|each| !reset.contains(each))
+                .collect();
+            let now = side.run(&["list", "ruleset"], "").out;
+            assert_eq!(numbers(&now), left, "{question}: {now}");
+        }
+    }
+    let side = Side::ours();
+    assert_eq!(side.run(&["-f", "-"], BASE).code, Some(0));
+    for question in [
+        "reset set ip t m",
+        "reset map ip t s",
+        "reset set ip t nope",
+        "reset set ip nope s",
+        "reset element ip t s { 9.9.9.9 }",
+        "reset element ip t nope { 9.9.9.9 }",
+        "reset rule ip t c handle 99",
+        "reset rule ip t nope handle 1",
+        "reset rules ip nope",
+        "reset rules chain ip t nope",
+        "reset ruleset",
+        "reset table ip t",
+        "reset chain ip t c",
+        "reset sets",
+    ] {
+        let ran = side.run(&[question], "");
+        assert_eq!(ran.code, Some(1), "{question}: {}", ran.out);
+        assert!(
+            ran.out.is_empty() && ran.err.starts_with("Error: "),
+            "{question}: {}",
+            ran.err
+        );
+        let now = side.run(&["list", "ruleset"], "").out;
+        assert_eq!(numbers(&now), ALL, "{question}: {now}");
+    }
+}
+
+/// A range in a set of concatenations is found where all of it lies in one of the set.
+#[test]
+fn ranges_of_concatenations_are_looked_up_whole() {
+    let side = Side::ours();
+    let base = "table ip t { set s { type ipv4_addr . inet_service; flags interval; \
+                elements = { 10.0.0.0-10.0.0.9 . 80-90, 11.0.0.0/8 . 22 }; }; \
+                map m { type ipv4_addr : mark; elements = { 1.1.1.1 : 1 }; }; }";
+    assert_eq!(side.run(&[base], "").code, Some(0));
+    for (element, found) in [
+        ("10.0.0.3 . 80", Some("10.0.0.0-10.0.0.9 . 80-90")),
+        ("10.0.0.3-10.0.0.5 . 80", Some("10.0.0.0-10.0.0.9 . 80-90")),
+        (
+            "10.0.0.3-10.0.0.5 . 85-90",
+            Some("10.0.0.0-10.0.0.9 . 80-90"),
+        ),
+        (
+            "10.0.0.0-10.0.0.9 . 80-90",
+            Some("10.0.0.0-10.0.0.9 . 80-90"),
+        ),
+        ("11.1.0.0/16 . 22", Some("11.0.0.0/8 . 22")),
+        ("10.0.0.3-10.0.0.20 . 80", None),
+        ("10.0.0.3 . 80-200", None),
+        ("10.0.0.3-11.0.0.0 . 80", None),
+        ("11.0.0.0/8 . 22-23", None),
+    ] {
+        let ran = side.run(&[&format!("get element ip t s {{ {element} }}")], "");
+        assert_eq!(
+            ran.code,
+            Some(i32::from(found.is_none())),
+            "{element}: {}",
+            ran.err
+        );
+        let listed = found.map(|found| format!("elements = {{ {found} }}"));
+        assert!(
+            listed.is_none_or(|listed| ran.out.contains(&listed)),
+            "{}",
+            ran.out
+        );
+    }
+    // What a map has for the key is not compared, as nft 1.1.7 does not.
+    for data in ["", " : 1", " : 2"] {
+        let ran = side.run(&[&format!("get element ip t m {{ 1.1.1.1{data} }}")], "");
+        assert!(
+            ran.out.contains("{ 1.1.1.1 : 0x00000001 }"),
+            "{data}: {}",
+            ran.err
+        );
+    }
+}

@@ -93,7 +93,7 @@ impl Reader {
             let comment = fields.get("comment").map(|node| node.text("a comment"));
             Ok(Line {
                 statements: statements.into_iter().map(|(each, _)| each).collect(),
-                comment: comment.transpose()?.map(str::to_owned),
+                comment: comment.transpose()?.map(Into::into),
                 handle: 0,
             })
         };
