@@ -6,7 +6,10 @@
 mod common;
 #[path = "dropin/kinds.rs"]
 mod kinds;
+#[path = "dropin/monitor.rs"]
+mod monitor;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -135,10 +138,15 @@ impl Side {
                 directory.join(format!("{family}-{}{dash}{tool}", self.backend))
             }
         };
+        self.run_path(&path, &words[1..], input)
+    }
+
+    /// Runs the program of this path.
+    fn run_path(&self, path: &Path, words: &[impl AsRef<OsStr> + Sync], input: &str) -> Ran {
         let work = || {
             let mut command = Command::new(path);
             command
-                .args(&words[1..])
+                .args(words)
                 .env("XTABLES_LOCKFILE", self.lock.path().join("lock"))
                 .env("LC_ALL", "C");
             run_on(&mut command, input.as_bytes()).unwrap()
@@ -225,7 +233,8 @@ fn with_names(listing: &str) -> String {
 /// Links of all names to the command.
 fn links() -> TempDir {
     let directory = TempDir::new().unwrap();
-    for name in Program::names().chain(["iptables-apply".to_owned()]) {
+    let others = ["iptables-apply", "xtables-monitor"].map(str::to_owned);
+    for name in Program::names().chain(others) {
         symlink(PROGRAM, directory.path().join(name)).unwrap();
     }
     directory

@@ -8,24 +8,6 @@ use std::process::Stdio;
 use super::*;
 
 impl Side {
-    /// Runs the program of this path.
-    fn run_path(&self, path: &Path, words: &[&str], input: &str) -> Ran {
-        let work = || {
-            let mut command = Command::new(path);
-            command
-                .args(words)
-                .env("XTABLES_LOCKFILE", self.lock.path().join("lock"))
-                .env("LC_ALL", "C");
-            run_on(&mut command, input.as_bytes()).unwrap()
-        };
-        let output = self.sandbox.run(work).unwrap();
-        Ran {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    }
-
     fn shell(&self, line: &str) -> String {
         let ran = self.run_path(Path::new("sh"), &["-c", line], "");
         assert_eq!(ran.code, 0, "{line}: {ran:?}");
@@ -540,7 +522,6 @@ fn other_programs_of_the_name_are_refused() {
         "ebtables",
         "ebtables-nft",
         "ebtables-restore",
-        "xtables-monitor",
     ] {
         let link = links.path().join(name);
         symlink(PROGRAM, &link).unwrap();
