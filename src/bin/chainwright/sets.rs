@@ -11,7 +11,7 @@ use serde::{Serialize, Serializer};
 
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Printable};
-use crate::scope::{Backend, Found, Scope, admits};
+use crate::scope::{Backend, Found, NotLookedAt, Scope, admits};
 
 /// List sets and maps, one a line
 ///
@@ -47,6 +47,7 @@ pub(crate) struct Args {
 struct Document<'s> {
     generation: Option<u32>,
     tables: Vec<TableDocument<'s>>,
+    not_looked_at: &'s [NotLookedAt],
 }
 
 #[derive(Serialize)]
@@ -121,6 +122,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                             .collect(),
                     })
                     .collect(),
+                not_looked_at: &found.not_looked_at,
             },
         )?;
     } else {
