@@ -393,6 +393,24 @@ fn who_cannot_have_the_lock_ends_with_4() {
         assert_eq!(ran.code, 4, "{ran:?}");
         let said = "Another app is currently holding the xtables lock. Stopped waiting after 1s.";
         assert!(ran.err.contains(said), "{ran:?}");
+        // 1.8.9 alone waits without -w; the versions before and after do not.
+        if directory == links.path() {
+            let text = "*filter\n-N A\nCOMMIT\n";
+            for (line, input) in [
+                ("iptables -N A", ""),
+                ("ip6tables -L", ""),
+                ("iptables-restore", text),
+            ] {
+                let ran = side.run(directory, &self::words(line), input);
+                assert_eq!((ran.code, &*ran.out), (4, ""), "{line}: {ran:?}");
+                let said = "Resource temporarily unavailable\nAnother app is currently holding the xtables lock. \
+                            Perhaps you want to use the -w option?\n";
+                assert!(
+                    ran.err.starts_with("Can't lock ") && ran.err.ends_with(said),
+                    "{line}: {ran:?}"
+                );
+            }
+        }
         drop(held);
         assert_eq!(side.run(directory, &words, "").code, 0);
     }
