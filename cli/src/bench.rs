@@ -445,7 +445,7 @@ impl Show {
 
     fn end(mut self) -> Result<(), Error> {
         if let Some(rows) = self.rows {
-            rows.end(&mut self.out, true)?;
+            rows.end(&mut self.out, true, None::<(&str, ())>)?;
         }
         self.out.flush()
     }

@@ -193,7 +193,9 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         }
     });
     if let Some(rows) = rows {
-        rows.end(&mut out, found.is_ok())?;
+        let rest = found.as_ref().ok();
+        let rest = rest.map(|found| ("not_looked_at", &found.not_looked_at));
+        rows.end(&mut out, found.is_ok(), rest)?;
     }
     // What was found before an error is shown before the error.
     out.flush()?;

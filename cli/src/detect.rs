@@ -12,6 +12,7 @@ use serde::Serialize;
 
 use crate::iptables::{backend_word, family_word};
 use crate::output::{Error, Exit, Output, Printable, causes, note};
+use crate::scope::NotLookedAt;
 
 /// Tell which backend this node's Kubernetes uses: nf_tables or the legacy tables
 ///
@@ -82,12 +83,6 @@ struct ServiceRecord {
     family: &'static str,
     table: String,
     kind: &'static str,
-}
-
-#[derive(Serialize)]
-struct NotLookedAt {
-    backend: &'static str,
-    reason: String,
 }
 
 #[derive(Serialize)]
@@ -258,6 +253,7 @@ fn tell(
                 .iter()
                 .map(|(backend, error)| NotLookedAt {
                     backend: backend_word(*backend),
+                    family: None,
                     reason: causes(error),
                 })
                 .collect(),

@@ -16,7 +16,7 @@ use serde::Serialize;
 
 use crate::iptables::{backend_word, family_word};
 use crate::output::{Error, Exit, Output, Printable, causes, counted, note};
-use crate::scope::{Backend as Backends, Scope};
+use crate::scope::{Backend as Backends, NotLookedAt, Scope};
 
 /// Say what is wrong with iptables' tables, or will go wrong
 ///
@@ -53,16 +53,6 @@ struct Document<'a> {
     tables: Vec<TableRecord>,
     not_looked_at: &'a [NotLookedAt],
     not_examined: &'a [NotExamined],
-}
-
-/// What could not be looked at.
-#[derive(Serialize)]
-struct NotLookedAt {
-    backend: &'static str,
-    /// Not there if it is about all of them.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    family: Option<&'static str>,
-    reason: String,
 }
 
 /// A table of nf_tables that is none of iptables'.

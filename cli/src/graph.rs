@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::legacy_tables;
 use crate::output::{Error, Exit, Output, note, say};
 use crate::progress::Progress;
-use crate::scope::{Backend, Found, Scope};
+use crate::scope::{Backend, Found, NotLookedAt, Scope};
 use crate::source::Source;
 use crate::ways::wrapped;
 
@@ -77,6 +77,7 @@ struct Document<'g> {
     dangling: Vec<[usize; 2]>,
     unreferenced: Vec<usize>,
     unreachable: Vec<usize>,
+    not_looked_at: &'g [NotLookedAt],
 }
 
 #[derive(Serialize)]
@@ -134,7 +135,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             full: true,
             ..options
         };
-        out.json("graph", &document(&graph.view(&nodes)))?;
+        out.json("graph", &document(&graph.view(&nodes), &found))?;
     } else {
         match args.format {
             _ if !any => {}
@@ -256,7 +257,7 @@ fn of_file(source: &Source, args: &Args) -> Result<Graph, Error> {
     Ok(graph)
 }
 
-fn document<'g>(view: &chainwright::walk::graph::View<'g>) -> Document<'g> {
+fn document<'g>(view: &chainwright::walk::graph::View<'g>, found: &'g Found) -> Document<'g> {
     let graph = view.graph();
     // What is shown, in its order.
     let mut place_of = vec![None; graph.nodes().len()];
@@ -288,6 +289,7 @@ fn document<'g>(view: &chainwright::walk::graph::View<'g>) -> Document<'g> {
             .collect(),
         unreferenced: shown(&findings.unreferenced),
         unreachable: shown(&findings.unreachable),
+        not_looked_at: &found.not_looked_at,
     }
 }
 

@@ -4,7 +4,7 @@ use chainwright::legacy::{self, Lookup, Status};
 use chainwright::nft;
 
 use crate::output::{Error, causes};
-use crate::scope::{Backend, Found, Scope};
+use crate::scope::{Backend, Found, NotLookedAt, Scope};
 
 /// A family by the name that nf_tables' has.
 pub(crate) fn family_name(family: legacy::Family) -> &'static str {
@@ -29,7 +29,14 @@ pub(crate) fn look(
         match look_at(scope, family, each)? {
             Ok(()) => {}
             Err(error) if alone && !is_not_built(&error) => return Err(error.into()),
-            Err(error) => refused.push(error),
+            Err(error) => {
+                found.not_looked_at.push(NotLookedAt {
+                    backend: "legacy",
+                    family: Some(family_name(family)),
+                    reason: causes(&error),
+                });
+                refused.push(error);
+            }
         }
     }
     if alone && refused.len() == families.len() {

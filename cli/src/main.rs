@@ -46,6 +46,7 @@ mod translate;
 mod watch;
 mod ways;
 mod why;
+mod xtables_monitor;
 
 use std::ffi::OsString;
 use std::process::ExitCode;

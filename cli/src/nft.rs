@@ -1,6 +1,6 @@
 //! `chainwright nft`, and links of that name: what `nft` does.
 
-mod monitor;
+pub(crate) mod monitor;
 
 use std::ffi::OsString;
 use std::fs::File;

@@ -233,15 +233,25 @@ impl Rows {
         out.value(part)
     }
 
-    /// Ends the document. Of a verb that failed before there was anything to say there is none.
-    pub(crate) fn end(mut self, out: &mut Output, done: bool) -> Result<(), Error> {
+    /// Ends the document, with what else it has. Of a verb that failed before there was anything to say there is none.
+    pub(crate) fn end<T: Serialize>(
+        mut self,
+        out: &mut Output,
+        done: bool,
+        more: Option<(&str, T)>,
+    ) -> Result<(), Error> {
         if !self.begun {
             if !done {
                 return Ok(());
             }
             self.begin(out)?;
         }
-        writeln!(out, "]}}")
+        write!(out, "]")?;
+        if let Some((key, more)) = more {
+            write!(out, r#","{key}":"#)?;
+            out.value(&more)?;
+        }
+        writeln!(out, "}}")
     }
 }
 

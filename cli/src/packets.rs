@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::output::{Error, Exit, Output, counted, note};
 use crate::packet::said;
 use crate::progress::Progress;
-use crate::scope::{Found, Scope};
+use crate::scope::{Found, NotLookedAt, Scope};
 use crate::ways::{Ruleset, lines, options, outcome, percent, reason, say_not_walked};
 
 /// So many kinds of difference are shown.
@@ -23,6 +23,7 @@ struct Document<'d> {
     unmet: usize,
     differences: Vec<Record<'d>>,
     not_walked: NotWalked<'d>,
+    not_looked_at: &'d [NotLookedAt],
 }
 
 /// Tables and chains that no packet was walked through.
@@ -76,7 +77,7 @@ pub(crate) fn run(
             old: old_rules.not_walked(),
             new: new_rules.not_walked(),
         };
-        out.json("diff", &document(&comparison, not_walked))?;
+        out.json("diff", &document(&comparison, not_walked, &found))?;
     } else {
         people(&mut out, &old, &new, &comparison)?;
     }
@@ -89,14 +90,18 @@ pub(crate) fn run(
     // Of rulesets that have the same rules and elements nothing is left open.
     let is_partial = comparison.unmet > 0 || (comparison.unknown > 0 && comparison.changed > 0);
     Ok(match (comparison.different, is_partial) {
-        _ if found.torn => Exit::Failed,
+        _ if found.is_partial() => Exit::Failed,
         (0, true) => Exit::Failed,
         (0, false) => Exit::Done,
         _ => Exit::Absent,
     })
 }
 
-fn document<'d>(comparison: &'d Comparison, not_walked: NotWalked<'d>) -> Document<'d> {
+fn document<'d>(
+    comparison: &'d Comparison,
+    not_walked: NotWalked<'d>,
+    found: &'d Found,
+) -> Document<'d> {
     Document {
         tried: comparison.tried,
         unknown: comparison.unknown,
@@ -113,6 +118,7 @@ fn document<'d>(comparison: &'d Comparison, not_walked: NotWalked<'d>) -> Docume
             })
             .collect(),
         not_walked,
+        not_looked_at: &found.not_looked_at,
     }
 }
 

@@ -9,8 +9,8 @@ use std::process::ExitCode;
 use chainwright::iptables::program::{Program, Streams, Tool};
 use clap::Subcommand;
 
-use crate::iptables_apply;
 use crate::output::Harmless;
+use crate::{iptables_apply, xtables_monitor};
 
 /// The exit code, if this process was called by the name of a program of iptables', or that stands first
 /// behind its own name.
@@ -33,10 +33,10 @@ fn by_name(name: &str, words: &[OsString]) -> Option<u8> {
     if matches!(name, "iptables-apply" | "ip6tables-apply") {
         return Some(iptables_apply::run(name, words));
     }
+    if name == xtables_monitor::NAME {
+        return Some(xtables_monitor::run(words));
+    }
     let why = match name {
-        "xtables-monitor" => {
-            "it is not here; `chainwright watch` shows changes of nf_tables as they happen"
-        }
         _ if name.starts_with("arptables") || name.starts_with("ebtables") => {
             "chainwright has no tables of arptables and ebtables; `nft` has the families arp and bridge"
         }

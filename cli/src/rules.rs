@@ -19,7 +19,7 @@ use crate::glob::Glob;
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord};
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Exit, Output, Printable, name_text};
-use crate::scope::{Backend, Found, Scope, admits};
+use crate::scope::{Backend, Found, NotLookedAt, Scope, admits};
 
 /// List rules, by chain
 ///
@@ -52,6 +52,7 @@ struct Document<'s> {
     generation: Option<u32>,
     tables: Vec<TableDocument<'s>>,
     legacy: Vec<LegacyRecord>,
+    not_looked_at: &'s [NotLookedAt],
 }
 
 #[derive(Serialize)]
@@ -114,6 +115,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                     })
                     .collect(),
                 legacy,
+                not_looked_at: &found.not_looked_at,
             },
         )?;
     } else {

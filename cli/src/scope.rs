@@ -8,6 +8,7 @@ use bstr::{BStr, ByteSlice};
 use chainwright::nft::{self, Connection, Snapshot, SnapshotError};
 use chainwright::{iptables, legacy};
 use clap::ValueEnum;
+use serde::Serialize;
 
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Printable, causes, note};
@@ -297,9 +298,21 @@ pub(crate) fn describe(filter: &nft::Scope<'_>) -> String {
     }
 }
 
+/// What could not be looked at.
+#[derive(Serialize)]
+pub(crate) struct NotLookedAt {
+    pub(crate) backend: &'static str,
+    /// Not there if it is about all of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) family: Option<&'static str>,
+    pub(crate) reason: String,
+}
+
 /// What else there is to be said of a listing.
 #[derive(Default)]
 pub(crate) struct Found {
+    /// Of what was asked for, for programs.
+    pub(crate) not_looked_at: Vec<NotLookedAt>,
     /// To be told to people.
     pub(crate) notes: Vec<String>,
     /// Whether not all of it could be looked at, or it is not of one generation.
@@ -309,6 +322,11 @@ pub(crate) struct Found {
 }
 
 impl Found {
+    /// Whether an answer about all rules may be wrong, as some of them were not looked at.
+    pub(crate) const fn is_partial(&self) -> bool {
+        self.torn || self.hidden
+    }
+
     /// What `work` finds in nf_tables. A kernel that has none is no failure where both backends were asked
     /// for: one with the legacy tables only is a good one, too.
     pub(crate) fn nft<T>(
@@ -326,8 +344,14 @@ impl Found {
                 Ok(Some(found))
             }
             Err(error) if backend == Backend::All && error.is_nft_not_built() => {
+                let reason = causes(&error);
                 self.notes
-                    .push(format!("nf_tables not looked at: {}", causes(&error)));
+                    .push(format!("nf_tables not looked at: {reason}"));
+                self.not_looked_at.push(NotLookedAt {
+                    backend: "nft",
+                    family: None,
+                    reason,
+                });
                 Ok(None)
             }
             Err(error) => Err(error),

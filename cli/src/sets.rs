@@ -10,7 +10,7 @@ use serde::{Serialize, Serializer};
 
 use crate::glob::Glob;
 use crate::output::{Error, Exit, Output, Printable, name_text};
-use crate::scope::{Backend, Found, Scope, admits};
+use crate::scope::{Backend, Found, NotLookedAt, Scope, admits};
 
 /// List sets and maps, one a line
 ///
@@ -46,6 +46,7 @@ pub(crate) struct Args {
 struct Document<'s> {
     generation: Option<u32>,
     tables: Vec<TableDocument<'s>>,
+    not_looked_at: &'s [NotLookedAt],
 }
 
 #[derive(Serialize)]
@@ -120,6 +121,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
                             .collect(),
                     })
                     .collect(),
+                not_looked_at: &found.not_looked_at,
             },
         )?;
     } else {

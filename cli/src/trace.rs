@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, counted, note};
 use crate::packet::{End, More, node, packet, parse, said};
-use crate::scope::{Found, Scope};
+use crate::scope::{Found, NotLookedAt, Scope};
 use crate::ways::{Ruleset, lines, options, people, say_not_walked};
 
 /// Show where a packet goes
@@ -65,6 +65,7 @@ pub(crate) struct Args {
 struct Document<'d> {
     walks: Vec<Record<'d>>,
     not_walked: &'d [String],
+    not_looked_at: &'d [NotLookedAt],
 }
 
 #[derive(Serialize)]
@@ -134,6 +135,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         let document = Document {
             walks: records.collect(),
             not_walked: rules.not_walked(),
+            not_looked_at: &found.not_looked_at,
         };
         out.json("trace", &document)?;
     } else {
@@ -150,7 +152,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     }
     out.flush()?;
     say_not_walked(&rules, None);
-    Ok(match found.torn {
+    Ok(match found.is_partial() {
         true => Exit::Failed,
         false => Exit::Done,
     })

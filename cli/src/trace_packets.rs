@@ -73,7 +73,7 @@ struct Step {
 }
 
 /// A device's name, or its index where there is none any more.
-fn device(index: u32) -> String {
+pub(crate) fn device(index: u32) -> String {
     match if_indextoname(index) {
         Ok(name) => name_text(name.as_bytes()).into_owned(),
         Err(_) => index.to_string(),

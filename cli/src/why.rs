@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, note};
 use crate::packet::{More, node, parse, said};
-use crate::scope::{Found, Scope};
+use crate::scope::{Found, NotLookedAt, Scope};
 use crate::ways::{Ruleset, lines, options, percent, place, reason, say_not_walked};
 
 /// Show whose rules stop a packet, although others let it through
@@ -48,6 +48,7 @@ struct Document<'d> {
     stopped: Vec<Stop>,
     unknown: &'d [&'d str],
     not_walked: &'d [String],
+    not_looked_at: &'d [NotLookedAt],
 }
 
 /// How a packet is stopped.
@@ -123,7 +124,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let stopped = stops(&walk, &ruleset, &args.scope);
     let unknown = unknown(&walk);
     let mut out = Output::new();
-    let exit = match (found.torn, stopped.is_empty(), unknown.is_empty()) {
+    let exit = match (found.is_partial(), stopped.is_empty(), unknown.is_empty()) {
         (true, ..) | (false, true, false) => Exit::Failed,
         (false, false, _) => Exit::Done,
         (false, true, true) => Exit::Absent,
@@ -134,6 +135,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             stopped,
             unknown: &unknown,
             not_walked: rules.not_walked(),
+            not_looked_at: &found.not_looked_at,
         };
         out.json("why", &document)?;
     } else {

@@ -350,9 +350,9 @@ impl TableEdit<'_> {
         to: impl AsRef<[u8]>,
     ) -> Result<(), Error> {
         let (from, to) = (from.as_ref().as_bstr(), to.as_ref().as_bstr());
+        self.not_target(to)?;
         self.not_builtin(from)?;
         self.not_builtin(to)?;
-        self.not_verdict(to)?;
         self.editor.rename_chain(self.table, from, to)
     }
 

@@ -165,7 +165,7 @@ impl Session<'_> {
 }
 
 /// Waits until something is told over one of these.
-fn wait<'f>(sockets: impl Iterator<Item = BorrowedFd<'f>>) -> Result<(), Error> {
+pub(crate) fn wait<'f>(sockets: impl Iterator<Item = BorrowedFd<'f>>) -> Result<(), Error> {
     let mut sockets: Vec<_> = sockets
         .map(|socket| PollFd::new(socket, PollFlags::POLLIN))
         .collect();

@@ -2,7 +2,10 @@
 //! ones: what agents and people run (`tests/data/dropin/*.txt`), line by line in two sandboxes, on both
 //! backends.
 mod kinds;
+#[path = "dropin/monitor.rs"]
+mod monitor;
 
+use std::ffi::OsStr;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
@@ -131,10 +134,15 @@ impl Side {
                 directory.join(format!("{family}-{}{dash}{tool}", self.backend))
             }
         };
+        self.run_path(&path, &words[1..], input)
+    }
+
+    /// Runs the program of this path.
+    fn run_path(&self, path: &Path, words: &[impl AsRef<OsStr> + Sync], input: &str) -> Ran {
         let work = || {
             let mut command = Command::new(path);
             command
-                .args(&words[1..])
+                .args(words)
                 .env("XTABLES_LOCKFILE", self.lock.path().join("lock"))
                 .env("LC_ALL", "C");
             run_on(&mut command, input.as_bytes()).unwrap()
@@ -221,7 +229,8 @@ fn with_names(listing: &str) -> String {
 /// Links of all names to the command.
 fn links() -> TempDir {
     let directory = TempDir::new().unwrap();
-    for name in Program::names().chain(["iptables-apply".to_owned()]) {
+    let others = ["iptables-apply", "xtables-monitor"].map(str::to_owned);
+    for name in Program::names().chain(others) {
         symlink(PROGRAM, directory.path().join(name)).unwrap();
     }
     directory
@@ -380,6 +389,24 @@ fn who_cannot_have_the_lock_ends_with_4() {
         assert_eq!(ran.code, 4, "{ran:?}");
         let said = "Another app is currently holding the xtables lock. Stopped waiting after 1s.";
         assert!(ran.err.contains(said), "{ran:?}");
+        // 1.8.9 alone waits without -w; the versions before and after do not.
+        if directory == links.path() {
+            let text = "*filter\n-N A\nCOMMIT\n";
+            for (line, input) in [
+                ("iptables -N A", ""),
+                ("ip6tables -L", ""),
+                ("iptables-restore", text),
+            ] {
+                let ran = side.run(directory, &self::words(line), input);
+                assert_eq!((ran.code, &*ran.out), (4, ""), "{line}: {ran:?}");
+                let said = "Resource temporarily unavailable\nAnother app is currently holding the xtables lock. \
+                            Perhaps you want to use the -w option?\n";
+                assert!(
+                    ran.err.starts_with("Can't lock ") && ran.err.ends_with(said),
+                    "{line}: {ran:?}"
+                );
+            }
+        }
         drop(held);
         assert_eq!(side.run(directory, &words, "").code, 0);
     }

@@ -122,6 +122,9 @@ impl Program {
             };
             drop(lock);
             self.change(&zero, called.wait, table)?;
+            if called.verbose {
+                let _ = self.show(&zero, output);
+            }
         }
         Ok(Outcome::Said)
     }
@@ -233,8 +236,14 @@ impl Program {
                 Columns::in_a_line(self.family, &rule, &mut text);
             }
         }
-        if let (Verb::DeleteChain, Some(chain)) = (&command.verb, &command.chain) {
-            text.push("Deleting chain `").push(chain).push("'\n");
+        let done = match command.verb {
+            Verb::DeleteChain => "Deleting",
+            Verb::Flush => "Flushing",
+            Verb::Zero(None) => "Zeroing",
+            _ => "",
+        };
+        if let (false, Some(chain)) = (done.is_empty(), &command.chain) {
+            text.push(done).push(" chain `").push(chain).push("'\n");
         }
         output
             .write_all(text.as_bytes())

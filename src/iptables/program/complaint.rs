@@ -337,11 +337,16 @@ impl Complaint {
             legacy::Error::UnknownExtension { .. } => Self::plain(NO_CHAIN),
             legacy::Error::NoSuchTable { table, .. } => Self::no_table(program, &table.to_string()),
             legacy::Error::NotBuilt { .. } => Self::no_table(program, "filter"),
-            legacy::Error::Locked { waited, .. } => Self::bare(
+            legacy::Error::Locked { path, waited, .. } => Self::bare(
                 Status::Resource,
                 format!(
-                    "Another app is currently holding the xtables lock. Stopped waiting after {}s.\n",
-                    waited.as_secs()
+                    "Can't lock {}: {}\nAnother app is currently holding the xtables lock. {}\n",
+                    path.display(),
+                    words(Errno::new(libc::EWOULDBLOCK)),
+                    match waited.as_secs() {
+                        0 => "Perhaps you want to use the -w option?".to_owned(),
+                        seconds => format!("Stopped waiting after {seconds}s."),
+                    }
                 ),
             ),
             legacy::Error::LockFile { path, errno } => Self::bare(

@@ -614,7 +614,7 @@ impl<'r> Restorer<'r> {
         };
         let column = |word: &Word<'_>| word.column + 1;
         let chain = super::command::chain_name(name.text(), column(name)).map_err(in_line)?;
-        let Some(policy) = found.next() else {
+        let Some(policy_word) = found.next() else {
             let end = column(name) + name.bytes.len();
             return Err(in_line(ParseError::new(end, NO_POLICY)));
         };
@@ -623,9 +623,9 @@ impl<'r> Restorer<'r> {
             .is_ok_and(|chain| crate::iptables::builtin(table.name(), chain).is_some());
         let bad_policy = |other: &BStr| {
             let message = format!("`{other}` is not a policy (ACCEPT, DROP or -)");
-            in_line(ParseError::new(column(policy), message))
+            in_line(ParseError::new(column(policy_word), message))
         };
-        let policy = match policy.text().as_bytes() {
+        let policy = match policy_word.text().as_bytes() {
             b"-" => None,
             // A user's chain has none. As iptables-nft does it, what stands in its place is not looked at.
             _ if !is_builtin && self.backend == Backend::Nft => None,
@@ -633,15 +633,16 @@ impl<'r> Restorer<'r> {
             b"DROP" => Some(Policy::Drop),
             other => return Err(bad_policy(other.as_bstr())),
         };
-        let given = match found.next() {
-            // Without a policy, what stands in the place of its counters is not looked at either.
-            Some(word) if policy.is_none() => bracketed(word.text()),
-            Some(word) => Some(bracketed(word.text()).ok_or_else(|| {
-                let message = "counters like [PACKETS:BYTES] are expected";
-                in_line(ParseError::new(column(word), message))
-            })?),
-            None => None,
-        };
+        // Of a chain without a policy, what stands in the place of its counters is not looked at: but of a built-in one by
+        // iptables-nft.
+        let has_counters = policy.is_some() || (is_builtin && self.backend == Backend::Nft);
+        let word = found.next();
+        let given = word.and_then(|word| bracketed(word.text()));
+        if has_counters && given.is_none() && (word.is_some() || self.options.counters) {
+            let message = format!("invalid policy counters for chain '{chain}'");
+            let place = column(word.unwrap_or(policy_word));
+            return Err(in_line(ParseError::new(place, message)));
+        }
         if xt::Target::named(self.family, &chain).is_some() {
             self.chains.insert(chain.clone());
         }

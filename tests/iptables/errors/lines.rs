@@ -188,7 +188,7 @@ const LINES: &[(&str, &str)] = &[
     (":", ", column 2: the name of a chain is expected"),
     (
         ":INPUT ACCEPT 0:0",
-        ", column 15: counters like [PACKETS:BYTES] are expected",
+        ", column 15: invalid policy counters for chain 'INPUT'",
     ),
     (
         ":a-name-of-more-than-28-bytes- - [0:0]",

@@ -8,24 +8,6 @@ use std::process::Stdio;
 use super::*;
 
 impl Side {
-    /// Runs the program of this path.
-    fn run_path(&self, path: &Path, words: &[&str], input: &str) -> Ran {
-        let work = || {
-            let mut command = Command::new(path);
-            command
-                .args(words)
-                .env("XTABLES_LOCKFILE", self.lock.path().join("lock"))
-                .env("LC_ALL", "C");
-            run_on(&mut command, input.as_bytes()).unwrap()
-        };
-        let output = self.sandbox.run(work).unwrap();
-        Ran {
-            code: output.status.code().unwrap(),
-            out: String::from_utf8_lossy(&output.stdout).into_owned(),
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
-    }
-
     fn shell(&self, line: &str) -> String {
         let ran = self.run_path(Path::new("sh"), &["-c", line], "");
         assert_eq!(ran.code, 0, "{line}: {ran:?}");
@@ -540,12 +522,71 @@ fn other_programs_of_the_name_are_refused() {
         "ebtables",
         "ebtables-nft",
         "ebtables-restore",
-        "xtables-monitor",
     ] {
         let link = links.path().join(name);
         symlink(PROGRAM, &link).unwrap();
         let ran = side.run_path(&link, &["-L"], "");
         assert_eq!((ran.code, &*ran.out), (1, ""), "{name}");
         assert!(ran.err.starts_with(&format!("{name}: ")), "{ran:?}");
+    }
+}
+
+/// What 1.8.13 does, and 1.8.9 does not always: a chain cannot be given a target's name, and the counters of a policy are
+/// looked at.
+#[test]
+fn names_of_targets_and_counters_of_policies_are_refused() {
+    let links = links();
+    let clash = "chain name may not clash with target name";
+    let counters = |chain| format!("invalid policy counters for chain '{chain}'");
+    for backend in ["nft", "legacy"] {
+        let is_nft = backend == "nft";
+        for family in ["iptables", "ip6tables"] {
+            let side = Side::new(links.path(), backend);
+            assert_eq!(side.call(&format!("{family} -N x"), "").code, 0);
+            for (from, to) in [
+                ("x", "LOG"),
+                ("x", "ACCEPT"),
+                ("INPUT", "MARK"),
+                ("none", "REJECT"),
+            ] {
+                let ran = side.call(&format!("{family} -E {from} {to}"), "");
+                assert_eq!(ran.code, 2, "{backend} {from} {to}: {ran:?}");
+                assert!(ran.err.contains(clash), "{ran:?}");
+            }
+            for (line, option, refused) in [
+                (":INPUT DROP", "", None),
+                (":INPUT DROP", " -c", Some("INPUT")),
+                (":INPUT DROP x", "", Some("INPUT")),
+                (":INPUT DROP [x:1]", " -c", Some("INPUT")),
+                (":INPUT DROP [1:2]", " -c", None),
+                (":INPUT - x", " -c", is_nft.then_some("INPUT")),
+                (":foo - x", " -c", None),
+                (":foo DROP", " -c", (!is_nft).then_some("foo")),
+            ] {
+                let text = format!("*filter\n{line}\nCOMMIT\n");
+                let ran = side.call(&format!("{family}-restore{option}"), &text);
+                let code = if refused.is_some() { 2 } else { 0 };
+                assert_eq!(ran.code, code, "{backend} {line}{option}: {ran:?}");
+                if let Some(chain) = refused {
+                    assert!(ran.err.contains(&counters(chain)), "{ran:?}");
+                }
+            }
+            for (line, said) in [
+                ("-v -Z x", "Zeroing chain `x'\n"),
+                ("-v -F x", "Flushing chain `x'\n"),
+                ("-S foo -v -Z", "-N foo\nZeroing chain `foo'\n"),
+                ("-S foo -Z", "-N foo\n"),
+                ("-v -X x", "Deleting chain `x'\n"),
+            ] {
+                let _ = side.call(&format!("{family} -N x"), "");
+                let _ = side.call(&format!("{family} -N foo"), "");
+                let ran = side.call(&format!("{family} {line}"), "");
+                assert_eq!(
+                    (ran.code, &*ran.out),
+                    (0, said),
+                    "{backend} {line}: {ran:?}"
+                );
+            }
+        }
     }
 }

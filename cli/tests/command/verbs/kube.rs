@@ -377,6 +377,25 @@ fn what_was_not_looked_at_is_named() {
         assert!(ran.err.contains(said), "{}", ran.err);
         let value = Blind::Legacy.run(setup, "doctor --json").expect(2).value();
         assert_eq!(value["not_looked_at"].as_array().unwrap().len(), 2);
+        let found = i32::from(setup.is_empty());
+        for (verb, code) in [
+            ("chains", found * 2),
+            ("rules", found * 2),
+            ("graph", found * 2),
+            ("trace tcp 10.0.0.1 10.0.0.2:80", 2),
+            ("why tcp 10.0.0.1 10.0.0.2:80", 2),
+        ] {
+            let ran = Blind::Legacy.run(setup, &format!("{verb} --json"));
+            let value = ran.expect(code).value();
+            let places: Vec<_> = value["not_looked_at"]
+                .as_array()
+                .unwrap_or_else(|| panic!("{verb}: {value}"))
+                .iter()
+                .map(|one| ["backend", "family"].map(|key| one[key].as_str().unwrap()))
+                .collect();
+            let all = ["ip", "ip6", "arp"].map(|family| ["legacy", family]);
+            assert_eq!(places, all, "{verb}");
+        }
         for verb in [
             "chains --match x*",
             "rules --match x*",

@@ -64,7 +64,8 @@ impl Wait {
     /// How long to try.
     pub(in crate::iptables) const fn patience(self) -> Retry {
         match self {
-            Self::No | Self::Forever => Retry::FOREVER,
+            Self::No => Retry::ONCE,
+            Self::Forever => Retry::FOREVER,
             Self::For(time) => Retry::within(time),
         }
     }

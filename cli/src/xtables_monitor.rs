@@ -1,0 +1,588 @@
+//! `xtables-monitor`: changes of nf_tables, and the rules that packets meet, in iptables' words.
+
+use std::ffi::OsString;
+use std::fmt::{self, Write as _};
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::os::fd::AsFd as _;
+use std::os::unix::ffi::OsStrExt as _;
+
+use bstr::ByteSlice;
+use chainwright::iptables::nft::decode;
+use chainwright::iptables::program::VERSION;
+use chainwright::nft::expr::Verdict;
+use chainwright::nft::live::{
+    Change, Event, EventObject, Item, Monitor, MonitorOptions, TraceKind, TraceRef, TracedItem,
+    Tracer, TracerOptions,
+};
+use chainwright::nft::{
+    ChainRef, Connection, Family, Part, RuleRef, Scope, SnapshotOptions, hook_name,
+};
+use chainwright::text::{self, Teller, Told};
+use chainwright::{Errno, netlink};
+use chainwright_sys::nf_tables::NFT_RETURN;
+
+use crate::nft::monitor::wait;
+use crate::output::{Error, Output, Printable, causes, note, say};
+use crate::rules::{Sets, said, sets};
+use crate::trace_packets::device;
+
+/// Its name.
+pub(crate) const NAME: &str = "xtables-monitor";
+
+/// What `-h` prints behind the line of the version.
+const USAGE: &str = "Usage: xtables-monitor [ -t | -e ]
+        --trace    -t    trace ruleset traversal of packets tagged via -j TRACE rule
+        --event    -e    show events that modify the ruleset
+Optional arguments:
+        --ipv4     -4    only monitor IPv4
+        --ipv6     -6    only monitor IPv6
+\t--counters -c    show counters in rules
+";
+
+/// Exit codes.
+const DONE: u8 = 0;
+const FAILED: u8 = 1;
+const MISUSED: u8 = 2;
+
+/// Its options: long and short names.
+const OPTIONS: [(&str, u8); 7] = [
+    ("counters", b'c'),
+    ("event", b'e'),
+    ("help", b'h'),
+    ("ipv4", b'4'),
+    ("ipv6", b'6'),
+    ("trace", b't'),
+    ("version", b'V'),
+];
+
+/// What the words behind the name ask for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Asked {
+    events: bool,
+    traces: bool,
+    counters: bool,
+    family: Family,
+}
+
+/// The exit code of `xtables-monitor`.
+pub(crate) fn run(words: &[OsString]) -> u8 {
+    let mut out = Output::new();
+    let asked = match parse(words) {
+        Ok(asked) => asked,
+        Err((code, text)) => {
+            match code {
+                MISUSED => say(text.trim_end()),
+                _ => drop(write!(out, "{text}").and_then(|()| out.flush())),
+            }
+            return code;
+        }
+    };
+    match asked.watch(&mut out) {
+        Ok(()) => DONE,
+        Err(error) => {
+            if let Some(errno) = error.errno().filter(|_| error.is_permission()) {
+                let errno = Errno::new(errno).strerror();
+                say(&format!("cannot bind to nfnetlink socket: {errno}"));
+            }
+            error.report();
+            FAILED
+        }
+    }
+}
+
+/// What is asked for; the exit code and what is printed where the words ask for no monitor.
+fn parse(words: &[OsString]) -> Result<Asked, (u8, String)> {
+    let mut asked = Asked::default();
+    let usage = || (FAILED, format!("{NAME} {VERSION} (nf_tables)\n{USAGE}"));
+    for word in words {
+        let letters = match word.as_bytes() {
+            b"--" => break,
+            [b'-', b'-', long @ ..] => {
+                let mut like = OPTIONS
+                    .iter()
+                    .filter(|(name, _)| name.as_bytes().starts_with(long));
+                match (like.next(), like.next()) {
+                    (Some((_, letter)), None) => std::slice::from_ref(letter),
+                    _ => b"?",
+                }
+            }
+            [b'-', letters @ ..] if !letters.is_empty() => letters,
+            _ => continue,
+        };
+        for letter in letters {
+            match letter {
+                b'c' => asked.counters = true,
+                b'e' => asked.events = true,
+                b't' => asked.traces = true,
+                b'4' => asked.family = Family::IP,
+                b'6' => asked.family = Family::IP6,
+                b'h' => return Err(usage()),
+                b'V' => return Err((DONE, format!("{NAME} {VERSION}\n"))),
+                _ => {
+                    let text = format!(
+                        "{NAME} {VERSION}: Bad argument.\nTry `{NAME} -h' for more information.\n"
+                    );
+                    return Err((MISUSED, text));
+                }
+            }
+        }
+    }
+    match asked.events || asked.traces {
+        true => Ok(asked),
+        false => Err(usage()),
+    }
+}
+
+/// The program whose tables a family has.
+fn program(family: Family) -> Option<&'static str> {
+    Some(match family {
+        Family::IP => "iptables",
+        Family::IP6 => "ip6tables",
+        Family::ARP => "arptables",
+        Family::BRIDGE => "ebtables",
+        _ => return None,
+    })
+}
+
+impl Asked {
+    fn watch(&self, out: &mut Output) -> Result<(), Error> {
+        let mut changes = match self.events {
+            true => Some(Changes {
+                monitor: MonitorOptions::default().open_to_look()?,
+                teller: teller()?,
+            }),
+            false => None,
+        };
+        let mut traces = match self.traces {
+            true => Some((
+                TracerOptions::default().open_to_look()?,
+                Connection::open_to_look()?,
+            )),
+            false => None,
+        };
+        let sets = sets();
+        while out.is_read() {
+            let mut is_idle = true;
+            if let Some(Changes { monitor, teller }) = &mut changes
+                && let Some(item) = monitor.try_receive()?
+            {
+                is_idle = false;
+                match item {
+                    Item::Change(change) => self.change(out, teller, &change, &sets)?,
+                    Item::Lost(lost) => {
+                        note(&lost.to_string());
+                        *teller = self::teller()?;
+                    }
+                    _ => {}
+                }
+            }
+            if let Some((tracer, nft)) = &mut traces
+                && let Some(item) = tracer.try_receive()?
+            {
+                is_idle = false;
+                match item {
+                    TracedItem::Step(step) => self.step(out, nft, &step.view(), &sets)?,
+                    TracedItem::Lost(lost) => note(&format!("steps were lost: {lost}")),
+                    TracedItem::Malformed(malformed) => note(&causes(&malformed)),
+                    _ => {}
+                }
+            }
+            out.flush()?;
+            if is_idle {
+                let changes = changes.as_ref().map(|changes| changes.monitor.as_fd());
+                let traces = traces.as_ref().map(|(tracer, _)| Tracer::as_fd(tracer));
+                wait(changes.into_iter().chain(traces))?;
+            }
+        }
+        Ok(())
+    }
+
+    fn admits(&self, family: Family) -> bool {
+        self.family == Family::UNSPEC || self.family == family
+    }
+
+    fn change(
+        &self,
+        out: &mut Output,
+        teller: &mut Teller,
+        change: &Change,
+        sets: &Sets,
+    ) -> Result<(), Error> {
+        let told = teller.tell(change);
+        for (event, told) in change.events().zip(&told) {
+            if self.admits(event.family())
+                && let Some(line) = self.event(&event, told, sets)
+            {
+                writeln!(out, " EVENT: {}", Printable(&line))?;
+            }
+        }
+        let name = change.thread_name().unwrap_or_default().to_str_lossy();
+        writeln!(
+            out,
+            "NEWGEN: GENID={} PID={} NAME={}",
+            change.generation(),
+            change.thread_id().unwrap_or_default(),
+            Printable(&name)
+        )
+    }
+
+    /// An event in one line; `None` of what iptables' tables do not have.
+    fn event(&self, event: &Event<'_>, told: &Told, sets: &Sets) -> Option<String> {
+        let family = event.family();
+        let verb = if event.is_deletion() { "DEL" } else { "NEW" };
+        match event.object() {
+            Ok(EventObject::Table(table)) => Some(format!(
+                "nft: {verb} table: table {} {family} flags {:x} use {} handle {}",
+                table.name(),
+                table.flags().unwrap_or_default().bits(),
+                table.references().unwrap_or_default(),
+                table.handle()
+            )),
+            Ok(EventObject::Chain(chain)) => Some(match program(family) {
+                Some(program) if event.is_deletion() => {
+                    format!("{program} -t {} -X {}", chain.table(), chain.name())
+                }
+                Some(program) if chain.hook().is_none() => {
+                    format!("{program} -t {} -N {}", chain.table(), chain.name())
+                }
+                _ => format!("nft: {verb} chain: {}", ChainWords(&chain)),
+            }),
+            Ok(EventObject::Rule(rule)) => {
+                Some(match self.options(&rule, event.is_deletion(), sets) {
+                    Some(words) => words,
+                    None => {
+                        let words = match told {
+                            Told::Line(line) if !line.body.is_empty() => line.body.clone(),
+                            _ => said(&rule, sets),
+                        };
+                        let (table, chain) = (rule.table(), rule.chain());
+                        format!("nft: {verb} rule: {family} {table} {chain} {words}")
+                    }
+                })
+            }
+            _ => None,
+        }
+    }
+
+    /// The rule as the words of a command; `None` if iptables has none for it.
+    fn options(&self, rule: &RuleRef<'_>, is_deletion: bool, sets: &Sets) -> Option<String> {
+        let program = program(rule.family()).filter(|program| program.starts_with("ip"))?;
+        let mut entry = decode(rule).ok()?;
+        if entry.rule.has_set_indexes() {
+            entry.rule.name_sets(&mut sets.as_ref()?).ok()?;
+        }
+        let counters = match self.counters {
+            true => format!(" [{}:{}]", entry.counters.packets, entry.counters.bytes),
+            false => String::new(),
+        };
+        let (table, chain) = (rule.table(), rule.chain());
+        let option = if is_deletion { "-D" } else { "-A" };
+        let line = format!(
+            "{program} -t {table}{counters} {option} {chain} {}",
+            entry.rule
+        );
+        Some(line.trim_end().to_owned())
+    }
+
+    fn step(
+        &self,
+        out: &mut Output,
+        nft: &mut Connection,
+        step: &TraceRef<'_>,
+        sets: &Sets,
+    ) -> Result<(), Error> {
+        let family = step.family();
+        if !self.admits(family) {
+            return Ok(());
+        }
+        let head = format!("{} {:08x} ", family.0, step.id());
+        if let Some(words) = packet(step) {
+            writeln!(out, "PACKET: {head}{}", Printable(&words))?;
+        }
+        let table = step.table().unwrap_or_default();
+        let chain = step.chain().unwrap_or_default();
+        let end = match (step.kind(), step.rule()) {
+            (TraceKind::RULE, Some(handle)) => {
+                let verdict = step.verdict().map(verdict).unwrap_or_default();
+                let rule = self.rule(nft, step, handle, sets)?.unwrap_or_default();
+                format!("rule:{handle:#x}:{verdict}  {rule}")
+            }
+            (TraceKind::POLICY, _) => {
+                let policy = step.policy().map(|policy| policy.to_string());
+                format!("policy:{} ", policy.unwrap_or_default().to_uppercase())
+            }
+            (TraceKind::RETURN, _) => "return:".to_owned(),
+            _ => return Ok(()),
+        };
+        let line = format!("{head}{table}:{chain}:{end}");
+        writeln!(out, " TRACE: {}", Printable(&line))
+    }
+
+    /// The rule of a step as it is now; `None` if it is not there.
+    fn rule(
+        &self,
+        nft: &mut Connection,
+        step: &TraceRef<'_>,
+        handle: u64,
+        sets: &Sets,
+    ) -> Result<Option<String>, Error> {
+        let (Some(table), Some(chain)) = (step.table(), step.chain()) else {
+            return Ok(None);
+        };
+        match nft.rule(step.family(), table, chain, handle) {
+            Ok(None) => return Ok(None),
+            Ok(Some(rule)) => {
+                if let Some(words) = self.options(&rule, false, sets) {
+                    return Ok(Some(words));
+                }
+            }
+            // Its table has gone, or it does not fit into an answer.
+            Err(netlink::Error::Refused { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+        let scope = Scope::table(step.family(), table);
+        let part = nft.snapshot_parts(scope, &[Part::Chain(chain)], SnapshotOptions::default())?;
+        let words = part.tables().next().and_then(|table| {
+            let chain = table.chain(chain)?;
+            let rule = chain.rules().find(|rule| rule.handle() == handle)?;
+            let words = text::rule(&table, &rule, &text::Options::here());
+            Some(format!(
+                "nft: {}",
+                words.unwrap_or_else(|| said(&rule, sets))
+            ))
+        });
+        Ok(words)
+    }
+}
+
+/// Who is told of changes, and has words for them.
+struct Changes {
+    monitor: Monitor,
+    teller: Teller,
+}
+
+fn teller() -> Result<Teller, Error> {
+    Ok(Teller::new(
+        &mut Connection::open_to_look()?,
+        text::Options::here(),
+    )?)
+}
+
+/// A chain as libnftnl prints it.
+struct ChainWords<'c>(&'c ChainRef<'c>);
+
+impl fmt::Display for ChainWords<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let chain = self.0;
+        let family = chain.family();
+        let uses = chain.references().unwrap_or_default();
+        write!(f, "{family} {} {} use {uses}", chain.table(), chain.name())?;
+        let Some(hook) = chain.hook() else {
+            return Ok(());
+        };
+        let kind = chain.chain_type().unwrap_or_default();
+        let number = hook.number.and_then(|number| hook_name(family, number));
+        let number = number.unwrap_or("unknown");
+        let priority = hook.priority.unwrap_or_default();
+        write!(f, " type {kind} hook {number} prio {priority}")?;
+        if let Some(policy) = chain.policy() {
+            let counters = chain.counters().unwrap_or_default();
+            let packets = counters.packets.unwrap_or_default();
+            let bytes = counters.bytes.unwrap_or_default();
+            write!(f, " policy {policy} packets {packets} bytes {bytes}")?;
+        }
+        if let Some(device) = &hook.device {
+            write!(f, " dev {device} ")?;
+        }
+        if let Some(devices) = &hook.devices {
+            f.write_str(" dev { ")?;
+            for device in devices {
+                write!(f, " {device} ")?;
+            }
+            f.write_str(" } ")?;
+        }
+        match chain.flags() {
+            Some(flags) => write!(f, " flags {:x}", flags.bits()),
+            None => Ok(()),
+        }
+    }
+}
+
+/// What a verdict is called in traces.
+fn verdict(verdict: Verdict<'_>) -> String {
+    match verdict {
+        Verdict::Accept => "ACCEPT".to_owned(),
+        Verdict::Drop => "DROP".to_owned(),
+        Verdict::Continue => "CONTINUE".to_owned(),
+        Verdict::Break => "BREAK".to_owned(),
+        Verdict::Jump(chain) => format!("JUMP:{chain}"),
+        Verdict::Goto(chain) => format!("GOTO:{chain}"),
+        Verdict::Return => format!("{NFT_RETURN:#x}"),
+        Verdict::Other { code } => format!("{code:#x}"),
+        other => other.to_string(),
+    }
+}
+
+/// Kinds of devices, `ARPHRD_*`.
+const ETHERNET: u16 = 1;
+const LOOPBACK: u16 = 772;
+
+/// Protocols that begin with two ports.
+const TCP: u8 = 6;
+const WITH_PORTS: [u8; 5] = [TCP, 17, 33, 132, 136];
+
+/// The bits of TCP's flags that are named, in the order of their names.
+const TCP_FLAGS: [(u8, &str); 6] = [
+    (0x02, "SYN"),
+    (0x10, "ACK"),
+    (0x01, "FIN"),
+    (0x04, "RST"),
+    (0x08, "PSH"),
+    (0x20, "URG"),
+];
+
+/// The packet of a step, as far as the kernel tells it: with its first step in a hook only.
+fn packet(step: &TraceRef<'_>) -> Option<String> {
+    let (link, network) = (step.link_header(), step.network_header());
+    link.or(network)?;
+    let mut out = String::new();
+    let _ = write_packet(&mut out, step); // into memory
+    Some(out)
+}
+
+fn write_packet(out: &mut String, step: &TraceRef<'_>) -> fmt::Result {
+    for (word, index) in [("IN", step.iif()), ("OUT", step.oif())] {
+        if let Some(index) = index {
+            write!(out, "{word}={} ", device(index))?;
+        }
+    }
+    let kind = step.iif_type().or_else(|| step.oif_type());
+    match (kind, step.link_header()) {
+        (Some(LOOPBACK), Some(_)) => out.write_str("LOOPBACK ")?,
+        (Some(ETHERNET), Some(header)) if header.len() >= 14 => {
+            let mac = |bytes: &[u8]| {
+                let bytes: Vec<_> = bytes.iter().map(|byte| format!("{byte:x}")).collect();
+                bytes.join(":")
+            };
+            let (to, rest) = header.split_at(6);
+            let (from, rest) = rest.split_at(6);
+            let protocol = hex(&rest[..2]);
+            write!(
+                out,
+                "MACSRC={} MACDST={} MACPROTO={} ",
+                mac(from),
+                mac(to),
+                protocol.to_lowercase()
+            )?;
+        }
+        (kind, Some(header)) => {
+            let kind = kind.unwrap_or_default();
+            write!(out, "LL={kind:#x} {} ", hex(header).to_lowercase())?;
+        }
+        (_, None) => {}
+    }
+    let network = step.network_header().unwrap_or_default();
+    let transport = step.transport_header().unwrap_or_default();
+    let protocol = match (network_family(step), network) {
+        (Family::IP, header) if header.len() >= 20 => ip(out, header)?,
+        (Family::IP6, header) if header.len() >= 40 => ip6(out, header)?,
+        (_, []) => None,
+        (_, header) => {
+            write!(out, "NH={} ", hex(header).to_lowercase())?;
+            None
+        }
+    };
+    if let Some(protocol) = protocol.filter(|protocol| WITH_PORTS.contains(protocol))
+        && transport.len() >= if protocol == TCP { 20 } else { 8 }
+    {
+        let number = |at: usize| u16::from_be_bytes([transport[at], transport[at + 1]]);
+        write!(out, "SPORT={} DPORT={} ", number(0), number(2))?;
+        if protocol == TCP {
+            for (bit, word) in TCP_FLAGS {
+                if transport[13] & bit != 0 {
+                    write!(out, "{word} ")?;
+                }
+            }
+        }
+    }
+    match step.mark() {
+        Some(mark) => write!(out, "MARK={mark:#x} "),
+        None => Ok(()),
+    }
+}
+
+/// Of which family the network header is: that of a bridge's or device's packet is by its own first bits.
+fn network_family(step: &TraceRef<'_>) -> Family {
+    let first = step.network_header().and_then(|header| header.first());
+    let told = step.nfproto().and_then(|number| u8::try_from(number).ok());
+    match (told.map(Family), step.family()) {
+        (_, family @ (Family::IP | Family::IP6))
+        | (Some(family @ (Family::IP | Family::IP6)), _) => family,
+        (_, Family::ARP) => Family::ARP,
+        _ => match first.map(|first| first >> 4) {
+            Some(4) => Family::IP,
+            Some(6) => Family::IP6,
+            _ => Family::UNSPEC,
+        },
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02X}")).collect()
+}
+
+/// The fields of IPv4's header of 20 bytes at least; the protocol behind it, if its header is in this packet.
+fn ip(out: &mut String, header: &[u8]) -> Result<Option<u8>, fmt::Error> {
+    let number = |at: usize| u16::from_be_bytes([header[at], header[at + 1]]);
+    let address = |at: usize| {
+        let octets: [u8; 4] = std::array::from_fn(|byte| header[at + byte]);
+        Ipv4Addr::from(octets)
+    };
+    write!(
+        out,
+        "SRC={} DST={} LEN={} TOS={:#x} TTL={} ID={} ",
+        address(12),
+        address(16),
+        number(2),
+        header[1],
+        header[8],
+        number(4)
+    )?;
+    let fragment = number(6);
+    for (bit, word) in [(0x8000, "CE "), (0x4000, "DF "), (0x2000, "MF ")] {
+        if fragment & bit != 0 {
+            out.write_str(word)?;
+        }
+    }
+    let offset = fragment & 0x1fff;
+    if offset != 0 {
+        write!(out, "FRAG:{offset} ")?;
+    }
+    let end = usize::from(header[0] & 0xf) * 4;
+    if let Some(options) = header.get(20..end).filter(|options| !options.is_empty()) {
+        write!(out, "OPT ({}) ", hex(options))?;
+    }
+    Ok((offset == 0).then_some(header[9]))
+}
+
+/// The fields of IPv6's header of 40 bytes; what follows it.
+fn ip6(out: &mut String, header: &[u8]) -> Result<Option<u8>, fmt::Error> {
+    let address = |at: usize| {
+        let octets: [u8; 16] = std::array::from_fn(|byte| header[at + byte]);
+        Ipv6Addr::from(octets)
+    };
+    let first: [u8; 4] = std::array::from_fn(|byte| header[byte]);
+    let first = u32::from_be_bytes(first);
+    let payload = u16::from_be_bytes([header[4], header[5]]);
+    write!(
+        out,
+        "SRC={} DST={} LEN={} TC={} HOPLIMIT={} FLOWLBL={} ",
+        address(8),
+        address(24),
+        u32::from(payload) + 40,
+        first >> 20 & 0xff,
+        header[7],
+        first & 0xf_ffff
+    )?;
+    Ok(Some(header[6]))
+}
