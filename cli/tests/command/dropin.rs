@@ -2,7 +2,6 @@
 //! ones: what agents and people run (`tests/data/dropin/*.txt`), line by line in two sandboxes, on both
 //! backends.
 mod kinds;
-#[path = "dropin/monitor.rs"]
 mod monitor;
 
 use std::ffi::OsStr;
