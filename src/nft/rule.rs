@@ -34,11 +34,12 @@ attributes! {
 /// Whether it takes the kernel less to delete all rules of a chain at once and to make so many, than to look for rules by
 /// their handles if it passes so many rules in the chain's list on the way.
 ///
-/// Linux 6.18 passes a rule in some nanoseconds, and deletes one and makes another in some 25 microseconds. Up to 5
-/// million rules are passed in any case, so that rules which can stay do so.
+/// In a chain of 50,000 rules Linux 6.18 passes one in some 25 nanoseconds, most of them a miss of the cache, and deletes
+/// one and makes another in some 20 microseconds. Up to 5 million rules are passed in any case, so that rules which can
+/// stay do so.
 pub(crate) const fn is_cheaper_anew(passed: usize, rules: usize) -> bool {
     const CHEAP: usize = 5_000_000;
-    const A_RULE: usize = 3_000;
+    const A_RULE: usize = 800;
     passed > CHEAP.saturating_add(A_RULE.saturating_mul(rules))
 }
 

@@ -1,9 +1,10 @@
 //! The order of base chains that have the same priority at a hook. The kernel calls the chain first that was registered
 //! last (`nf_hook_entries_grow`), so a chain that is made anew is called before the others.
 //!
-//! No message tells the order. Chains of one table are listed in the order in which they were made, so theirs is known.
-//! Of chains in different tables it is not known which was made first; the order in which the tables are listed is taken
-//! for it when a chain is to be made, and is not compared.
+//! No message about chains tells the order; that of what is registered at hooks is not asked for. Chains of one table
+//! are listed in the order in which they were made, so theirs is known. Of chains in different tables it is not known
+//! which was made first; the order in which the tables are listed is taken for it when a chain is to be made, and is
+//! not compared.
 
 use std::collections::HashMap;
 #[cfg(feature = "diff")]

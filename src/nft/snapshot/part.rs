@@ -396,14 +396,7 @@ impl Connection {
                 watch = None;
             }
             if !attempts.again() {
-                let snapshot = Box::new(snapshot);
-                return Err(match missing {
-                    Some(chain) => SnapshotError::Incomplete { chain, snapshot },
-                    None => SnapshotError::Interrupted {
-                        attempts: attempts.made(),
-                        snapshot,
-                    },
-                });
+                return Err(SnapshotError::unsettled(snapshot, missing, &attempts));
             }
         }
     }

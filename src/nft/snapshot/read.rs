@@ -68,6 +68,7 @@ use crate::nft::name::Name;
 use crate::nft::scope::Scope;
 use crate::nft::watch::{Touches, Watch};
 use crate::nft::{ChainFlags, ChainRef, Family, SetRef};
+use crate::retry::Attempts;
 
 /// How patiently, at most, the elements of a set are asked for again while its hash table is being rebuilt.
 const REBUILDS: Retry = Retry {
@@ -157,6 +158,24 @@ pub(super) enum Lane {
     Long,
     /// Receives of a page.
     Short,
+}
+
+impl SnapshotError {
+    /// Returns that the last attempt did not read one generation, or lacks rules.
+    pub(super) fn unsettled(
+        snapshot: Snapshot,
+        missing: Option<MissingRules>,
+        attempts: &Attempts,
+    ) -> Self {
+        let snapshot = Box::new(snapshot);
+        match missing {
+            Some(chain) => Self::Incomplete { chain, snapshot },
+            None => Self::Interrupted {
+                attempts: attempts.made(),
+                snapshot,
+            },
+        }
+    }
 }
 
 impl Connection {
@@ -271,14 +290,7 @@ impl Connection {
             }
             // A transaction of somebody else's, not committed yet, may be why it does not add up.
             if !attempts.again() {
-                let snapshot = Box::new(snapshot);
-                return Err(match missing {
-                    Some(chain) => SnapshotError::Incomplete { chain, snapshot },
-                    None => SnapshotError::Interrupted {
-                        attempts: attempts.made(),
-                        snapshot,
-                    },
-                });
+                return Err(SnapshotError::unsettled(snapshot, missing, &attempts));
             }
             arena = snapshot.arena;
         }
