@@ -73,10 +73,13 @@ impl Ran {
         value
     }
 
-    /// The parts of a document that is one list.
+    /// The parts of a document that is one list, of whose places all were looked at.
     #[track_caller]
     fn values(&self) -> Vec<Value> {
-        let value = self.value();
+        let mut value = self.value();
+        if let Some(places) = value.as_object_mut().unwrap().remove("not_looked_at") {
+            assert_eq!(places, Value::Array(Vec::new()));
+        }
         let keys: Vec<_> = value.as_object().unwrap().values().collect();
         let [Value::Array(parts)] = keys[..] else {
             panic!("{value}");
