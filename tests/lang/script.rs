@@ -1196,7 +1196,7 @@ fn no_kind_of_name_is_printed_as_another() {
     lines.sort();
     lines.dedup();
     assert_eq!(lines.len(), NAMES.len() - 3, "{listing}");
-    let other = common::sandbox();
+    let other = crate::common::sandbox();
     let mut again = connect(&other);
     apply(&other, &mut again, &listing).unwrap();
     let loaded = Tools::new(&other).run("nft list ruleset");
