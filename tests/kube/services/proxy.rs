@@ -16,8 +16,19 @@ pub(crate) fn open(node: &Sandbox, layout: Layout, config: Config) -> ServicePro
 
 #[track_caller]
 pub(crate) fn sync(node: &Sandbox, proxy: &mut ServiceProxy, services: &mut Services) -> Synced {
-    let synced = node.run(|| proxy.sync(services)).unwrap();
-    synced.unwrap_or_else(|error| panic!("{}", report(&error)))
+    let mut tries = 0;
+    loop {
+        match node.run(|| proxy.sync(services)).unwrap() {
+            Ok(synced) => return synced,
+            // The proxy before this one was dropped, but a program that another thread is starting still has its socket, until
+            // it is executed: so long the table is owned.
+            Err(error) if report(&error).contains("EPERM") && tries < 100 => {
+                tries += 1;
+                std::thread::sleep(std::time::Duration::from_millis(20));
+            }
+            Err(error) => panic!("{}", report(&error)),
+        }
+    }
 }
 
 /// All endpoints of a service.

@@ -697,12 +697,14 @@ impl Flat {
         let known: Vec<Option<u32>> = names
             .iter()
             .map(|(_, port)| {
-                let mut known = None;
+                // By its cluster IP, which comes first: a node port or another address may have been another service's, whose
+                // number packets may have looked up that the kernel is still dealing with.
+                let mut first = None;
                 fronts(port, 0, &self.common.config, |front, _| {
-                    let id = || there.group(&front).map(id_of_group);
-                    let is_free = |id: &u32| *id < Ids::END && !taken.contains(id);
-                    known = known.or_else(|| id().filter(is_free));
+                    first.get_or_insert(front);
                 });
+                let id = first.and_then(|front| there.group(&front)).map(id_of_group);
+                let known = id.filter(|id| *id < Ids::END && !taken.contains(id));
                 taken.extend(known);
                 known
             })
