@@ -132,7 +132,7 @@ const VERBS: &[Case] = &[
         "restore --keep-foreign KUBE-*",
         "*mangle\n:INPUT ACCEPT [x:0]\nCOMMIT\n",
         2,
-        &["[PACKETS:BYTES]"],
+        &["invalid policy counters"],
     ),
     (
         "restore --keep-foreign KUBE-*",
