@@ -234,7 +234,7 @@ mod tests {
         });
         assert_eq!(
             called(flowtable, Some("x")),
-            "\t\t+0000000001 flowtable inet t f?"
+            "\t\t+0000000001 flowtable inet t \"f\\x0a\""
         );
         let program = Some(HookOwner::Program(7));
         assert_eq!(
