@@ -131,7 +131,7 @@ pub use owner_tag::{OwnerTag, OwnerTagError};
 pub use ownership::Ownership;
 pub use pool::Pool;
 pub use preflight::{Missing, Need};
-pub use ranges::Ranges;
+pub use ranges::{Ranges, RangesError};
 pub(crate) use rule::is_cheaper_anew;
 pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};

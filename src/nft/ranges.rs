@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 #[cfg(feature = "text")]
 use super::ElementRef;
 use super::connection::Connection;
-use super::{Element, SetId};
-use crate::netlink::Error;
+use super::{CommitError, Element, SetId, Transaction};
+use crate::netlink::{Error, Unfit};
 
 /// The ranges of a set of single values (`flags interval`), which tell whether others overlap them.
 ///
@@ -26,10 +26,33 @@ use crate::netlink::Error;
 /// assert_eq!(ranges.missing(&there), None);
 /// ```
 ///
-/// [`Connection::ranges`] reads those of a set. A transaction that depends on them is to
-/// [expect](super::Transaction::expect_generation) the generation in which they were read.
+/// [`Connection::change_ranges`] reads those of a set, asks both and commits. [`Connection::ranges`] reads them alone: a
+/// transaction that depends on them is to [expect](super::Transaction::expect_generation) the generation in which they were
+/// read.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges(BTreeMap<u128, u128>);
+
+/// Why ranges of a set were not changed; nothing was applied.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RangesError {
+    /// The range that this one of the elements to be deleted begins is not in the set.
+    #[error("the set has no range that element {0} of those to be deleted begins")]
+    Missing(usize),
+    /// The range that this one of the elements to be added begins overlaps another one.
+    #[error("the range that element {0} of those to be added begins overlaps another one")]
+    Overlapping(usize),
+    /// The set was not read.
+    #[error("the ranges of the set were not read: {0}")]
+    Unread(#[from] Error),
+    /// The elements do not fit into messages.
+    #[error(transparent)]
+    Unfit(#[from] Unfit),
+    /// The kernel refused the change. Others changed the ruleset meanwhile where
+    /// [`CommitError::generation_moved`] says so: try again.
+    #[error(transparent)]
+    Refused(#[from] CommitError),
+}
 
 /// A key as a number.
 fn number(key: &[u8]) -> u128 {
@@ -71,6 +94,17 @@ fn bounds<'k>(keys: impl Iterator<Item = Option<Bound<'k>>>) -> Vec<(Bound<'k>, 
         .collect();
     all.sort_unstable();
     all
+}
+
+/// Which of these elements begins a range inside of another one of them.
+fn nested(elements: &[Element<'_>]) -> Option<usize> {
+    let bounds = bounds(elements.iter().map(bound));
+    let both = bounds.windows(2);
+    both.filter_map(|both| match both {
+        [((_, true), _), ((_, true), index)] => Some(*index),
+        _ => None,
+    })
+    .next()
 }
 
 fn bound<'k>(element: &'k Element<'_>) -> Option<Bound<'k>> {
@@ -204,5 +238,60 @@ impl Connection {
         Ok(Ranges(
             paired(&bounds).map(|(from, to, _)| (from, to)).collect(),
         ))
+    }
+
+    /// Deletes ranges of a set of single values and adds others in one commit, once it has read the set: the kernel does
+    /// not see every range that overlaps another one or is not there, see [`Ranges`]. The elements are those that
+    /// [`Element::interval`] and [`Element::open_interval`] make.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// use chainwright::nft::{
+    ///     Connection, DataType, Element, Family, RangesError, Set, SetFlags, Table, Transaction,
+    /// };
+    ///
+    /// let mut set = Set::new(Family::IP, "example", "addresses", DataType::IPV4_ADDR, 4);
+    /// set.flags = Some(SetFlags::INTERVAL);
+    /// let mut tx = Transaction::new();
+    /// tx.add(&Table::new(Family::IP, "example"))?.add(&set)?;
+    /// let mut nft = Connection::open()?;
+    /// nft.commit(&tx)?;
+    ///
+    /// let set = set.set_id();
+    /// nft.change_ranges(&set, &[], &Element::interval(&[10, 0, 0, 0], &[11, 0, 0, 0]))?;
+    /// let all = [Element::open_interval(&[0, 0, 0, 0])];
+    /// let refused = nft.change_ranges(&set, &[], &all);
+    /// assert!(matches!(refused, Err(RangesError::Overlapping(0))));
+    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # })??;
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`RangesError`].
+    pub fn change_ranges(
+        &mut self,
+        set: &SetId<'_>,
+        delete: &[Element<'_>],
+        add: &[Element<'_>],
+    ) -> Result<(), RangesError> {
+        let generation = self.generation()?;
+        let mut there = self.ranges(set)?;
+        if let Some(index) = nested(delete).or_else(|| there.missing(delete)) {
+            return Err(RangesError::Missing(index));
+        }
+        for from in Ranges::of(delete).0.keys() {
+            there.0.remove(from);
+        }
+        if let Some(index) = nested(add).or_else(|| there.overlapping(add)) {
+            return Err(RangesError::Overlapping(index));
+        }
+        let mut tx = Transaction::new();
+        tx.expect_generation(generation)
+            .delete_elements(set, delete)?
+            .add_elements(set, add)?;
+        Ok(self.commit(&tx)?)
     }
 }

@@ -60,6 +60,59 @@ pub const HOST_ENDIAN: u32 = 1;
 /// Numbers in network byte order: see [`SET_KEY_BYTE_ORDER`].
 pub const BIG_ENDIAN: u32 = 2;
 
+/// What stands in a note of how a set was declared: which kind of expression, a u32 in host byte order, and entries that
+/// depend on the kind.
+pub(crate) const TYPEOF_KIND: u8 = 0;
+/// The second of them.
+pub(crate) const TYPEOF_DATA: u8 = 1;
+/// Several fields, each in an entry.
+pub(crate) const TYPEOF_CONCAT: u32 = 13;
+/// A question to the routing table, as nft 1.1 numbers it.
+pub(crate) const TYPEOF_FIB: u32 = 27;
+/// A state of IPsec, as nft 1.1 numbers it.
+pub(crate) const TYPEOF_XFRM: u32 = 28;
+/// The same in nft 1.0.6.
+pub(crate) const TYPEOF_FIB_OLDER: u32 = 26;
+/// The same in nft 1.0.6.
+pub(crate) const TYPEOF_XFRM_OLDER: u32 = 27;
+
+/// A note of how a set was declared, with the numbers of nft 1.1 in it whichever version wrote it; `None` of `ipsec`
+/// alone, which some versions note and others cannot read.
+pub(super) fn typeof_of_any_version(note: &[u8]) -> Option<Vec<u8>> {
+    let field = |note: &[u8]| {
+        let entries = UserData::new(note);
+        let mut data = UserData::new(entries.clone().get(TYPEOF_DATA).unwrap_or_default());
+        let kind = entries.clone().number(TYPEOF_KIND)?;
+        let kind = match kind {
+            TYPEOF_FIB_OLDER => TYPEOF_FIB,
+            // `fib` has no direction.
+            TYPEOF_XFRM_OLDER if data.any(|(entry, _)| entry == 2) => TYPEOF_XFRM,
+            kind => kind,
+        };
+        let mut field = Vec::new();
+        for (entry, value) in entries {
+            let number = kind.to_ne_bytes();
+            let value = if entry == TYPEOF_KIND { &number } else { value };
+            field.extend([entry, value.len() as u8]); // as it was in one byte
+            field.extend(value);
+        }
+        Some((kind, field))
+    };
+    let entries = UserData::new(note);
+    let parts: Vec<_> = match entries.clone().number(TYPEOF_KIND) {
+        Some(TYPEOF_CONCAT) => UserData::new(entries.get(TYPEOF_DATA).unwrap_or_default())
+            .map(|(_, part)| part)
+            .collect(),
+        _ => vec![note],
+    };
+    let fields = parts.iter().map(|part| field(part));
+    match fields.collect::<Option<Vec<_>>>() {
+        Some(fields) if matches!(fields[..], [(TYPEOF_XFRM, _)]) => None,
+        Some(fields) => Some(fields.into_iter().flat_map(|(_, field)| field).collect()),
+        None => Some(note.to_vec()),
+    }
+}
+
 /// How long a comment may be, in bytes without the NUL at its end (`NFTNL_UDATA_COMMENT_MAXLEN`).
 pub const COMMENT_MAXLEN: usize = 128;
 
@@ -214,6 +267,54 @@ pub(super) use commented;
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn entry(kind: u8, value: &[u8]) -> Vec<u8> {
+        [&[kind, value.len() as u8][..], value].concat()
+    }
+
+    /// A note of an expression of this kind and with these numbers.
+    fn note(kind: u32, numbers: &[u32]) -> Vec<u8> {
+        let numbers: Vec<_> = (0_u8..).zip(numbers).collect();
+        let data = numbers
+            .iter()
+            .flat_map(|(index, number)| entry(*index, &number.to_ne_bytes()));
+        let data: Vec<u8> = data.collect();
+        several(kind, &data)
+    }
+
+    fn several(kind: u32, data: &[u8]) -> Vec<u8> {
+        [
+            entry(TYPEOF_KIND, &kind.to_ne_bytes()),
+            entry(TYPEOF_DATA, data),
+        ]
+        .concat()
+    }
+
+    #[test]
+    fn which_version_noted_an_expression_is_no_difference() {
+        let of = |note: &[u8]| typeof_of_any_version(note);
+        let (fib, ipsec) = ([26, 27], [27, 28]);
+        assert_eq!(of(&note(fib[0], &[3, 1])), of(&note(fib[1], &[3, 1])));
+        assert_ne!(of(&note(fib[0], &[3, 1])), of(&note(fib[0], &[3, 2])));
+        assert_ne!(of(&note(fib[0], &[3, 1])), of(&note(9, &[3, 1])));
+        let both = |kind: u32, numbers: &[u32]| {
+            let parts = [entry(0, &note(kind, numbers)), entry(1, &note(9, &[3]))];
+            of(&several(TYPEOF_CONCAT, &parts.concat()))
+        };
+        assert_eq!(both(ipsec[0], &[5, 0, 1]), both(ipsec[1], &[5, 0, 1]));
+        assert_ne!(both(ipsec[0], &[5, 0, 1]), both(ipsec[1], &[6, 0, 1]));
+        assert_ne!(both(ipsec[0], &[5, 1]), both(ipsec[1], &[5, 1]));
+        // Alone it is not noted at all, or as the one field of several.
+        for kind in ipsec {
+            let alone = note(kind, &[5, 0, 1]);
+            assert_eq!(of(&alone), None);
+            assert_eq!(of(&several(TYPEOF_CONCAT, &entry(0, &alone))), None);
+        }
+        // What has not that form stands as it is.
+        for other in [&b""[..], b"\0\x04\x01", b"\x05\x01\x01"] {
+            assert_eq!(of(other), Some(other.to_vec()));
+        }
+    }
     use crate::nft::{Family, Table};
 
     /// nft 1.0.6: `add set ip t plain { type ipv4_addr; comment "a set"; }`.

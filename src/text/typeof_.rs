@@ -14,16 +14,16 @@ use crate::nft::expr::{
     CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, MetaKey, NumgenType, OsfTtl, PayloadBase,
     RtKey, SocketKey, XfrmDirection, XfrmKey,
 };
-use crate::nft::userdata::UserData;
+use crate::nft::userdata::{
+    TYPEOF_CONCAT as CONCAT, TYPEOF_DATA as DATA, TYPEOF_FIB as FIB, TYPEOF_FIB_OLDER as FIB_OLDER,
+    TYPEOF_KIND as KIND, TYPEOF_XFRM as XFRM, TYPEOF_XFRM_OLDER as XFRM_OLDER, UserData,
+};
 use crate::nft::{DataType, SetRef};
 
 use super::headers::{self, Extension, PROTOCOLS};
 use super::keys;
 use super::syntax::{Expr, OptionField, Payload};
 use super::tunnels;
-
-const KIND: u8 = 0;
-const DATA: u8 = 1;
 
 /// Kinds of expressions.
 const VERDICT: u32 = 1;
@@ -33,15 +33,9 @@ const META: u32 = 9;
 const SOCKET: u32 = 10;
 const OSF: u32 = 11;
 const CT: u32 = 12;
-const CONCAT: u32 = 13;
 const NUMGEN: u32 = 23;
 const HASH: u32 = 24;
 const RT: u32 = 25;
-const FIB: u32 = 26;
-const XFRM: u32 = 27;
-/// The same in nft 1.1.7.
-const FIB_NEWER: u32 = 27;
-const XFRM_NEWER: u32 = 28;
 
 /// How long what is said of several fields may be: an entry has 255 bytes at most, 8 of which name the kind.
 const LONGEST: usize = 247;
@@ -61,16 +55,31 @@ pub(super) fn fields_of_types() -> Vec<u8> {
 
 /// An expression as it stands in user data; `None` of one that there is no way to write.
 pub(super) fn written(expr: &Expr) -> Option<Vec<u8>> {
+    match expr {
+        // nft 1.0.6 passes over a number that it does not know in a field of several, and aborts where it is all that is
+        // noted; nft 1.1.7 aborts at most of what 1.0.6 notes of this. At the one field of several no version aborts, but
+        // nft 1.1.7 adds no elements then: what the type alone says is not noted.
+        Expr::Xfrm { .. } if expr.data_type() == DataType::INTEGER => {
+            written(&Expr::Concat(vec![expr.clone()]))
+        }
+        Expr::Xfrm { .. } => None,
+        expr => field_written(expr),
+    }
+}
+
+fn field_written(expr: &Expr) -> Option<Vec<u8>> {
     Some(match expr {
         Expr::Concat(parts) => {
             let mut data = Vec::new();
             for (index, part) in (0_u8..).zip(parts) {
-                push(&mut data, index, &written(part)?);
+                push(&mut data, index, &field_written(part)?);
             }
             // More does not go into an entry, which is in one itself.
             (data.len() <= LONGEST).then_some(())?;
             entry(CONCAT, &data)
         }
+        // Some bits of a field have its type.
+        Expr::Binary(_, left, _) => field_written(left)?,
         Expr::Payload(payload) => entry(PAYLOAD, &payload_data(payload)),
         Expr::Option(option) => entry(EXTHDR, &option_data(option)?),
         Expr::Meta(key) => entry(META, &numbers(&[(0, key.0)])),
@@ -222,9 +231,12 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
         }
         CONCAT if may_be_many => {
             let parts = data.map(|(_, part)| read(part, false));
-            let parts: Vec<Expr> = parts.collect::<Option<_>>()?;
+            let mut parts: Vec<Expr> = parts.collect::<Option<_>>()?;
             // One without fields is written for a set that was declared by types.
-            (parts.len() > 1).then_some(Expr::Concat(parts))
+            match parts.len() {
+                0 | 1 => parts.pop(),
+                _ => Some(Expr::Concat(parts)),
+            }
         }
         NUMGEN => known(Expr::Numgen {
             kind: NumgenType(number(0)?),
@@ -239,12 +251,12 @@ fn read(bytes: &[u8], may_be_many: bool) -> Option<Expr> {
             offset: number(1)?,
         }),
         RT => known(Expr::Rt(RtKey(number(0)?))),
-        XFRM | XFRM_NEWER if number(2).is_some() => known(Expr::Xfrm {
+        XFRM | XFRM_OLDER if number(2).is_some() => known(Expr::Xfrm {
             key: XfrmKey(number(0)?),
             number: number(1)?,
             direction: XfrmDirection(u8::try_from(number(2)?).ok()?),
         }),
-        FIB | FIB_NEWER => known(Expr::Fib(
+        FIB | FIB_OLDER => known(Expr::Fib(
             FibFlags::from_bits_retain(number(1)?),
             FibResult(number(0)?),
         )),
@@ -383,6 +395,25 @@ mod tests {
             let bytes = entry(kind, &[XfrmKey::REQID.0, 0, 0]);
             assert_eq!(read(&bytes, true), Some(ipsec.clone()), "{kind}");
         }
+        // What is written is of newer versions; alone it is the one field of several, or its type says enough.
+        let port = Expr::Meta(MetaKey::MARK);
+        for expr in [
+            fib,
+            ipsec.clone(),
+            Expr::Concat(vec![ipsec.clone(), port.clone()]),
+        ] {
+            let bytes = written(&expr).expect("it can be written");
+            assert_eq!(read(&bytes, true), Some(expr));
+        }
+        let address = Expr::Xfrm {
+            key: XfrmKey::SADDR_IP4,
+            number: 0,
+            direction: XfrmDirection::IN,
+        };
+        assert_eq!(written(&address), None);
+        let both = Expr::Concat(vec![address, port]);
+        let bytes = written(&both).expect("it can be written");
+        assert_eq!(read(&bytes, true), Some(both));
         let symhash = Expr::Hash {
             key: None,
             modulus: 100,

@@ -24,6 +24,16 @@ const ELSE: &[(&str, &str, &str)] = &[
         "eth9 } priority",
         "later versions take it for all devices whose names begin so, this one for one device of that name",
     ),
+    (
+        "fib saddr oifname vmap { \"lan0\" : accept, \"lan1\" : drop }",
+        "",
+        "the keys are characters of any length, and later versions list no type that they read",
+    ),
+    (
+        "fib saddr oifname { \"wan0\", \"wan1\" } accept",
+        "",
+        "the same",
+    ),
 ];
 
 /// A text without that; in how many lines it was.

@@ -139,6 +139,11 @@ const OF_US: Known = &[
         &["synproxy"],
     ),
     (
+        "rule inet routing prerouting",
+        "the names of interfaces that `fib` gives have the type that newer versions list",
+        &["fib"],
+    ),
+    (
         "read back as a range",
         "a set of one range, which nobody can type: in braces or not it is a range",
         &["unreadable-payload"],

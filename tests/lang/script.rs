@@ -6,7 +6,8 @@ use std::thread;
 
 use crate::common::rulesets::{OF_CLIENTS, Ruleset, TypedRules, data};
 use crate::common::scripts::{
-    apply, compare, compare_errors, compare_listings, instructions, is_same_text, without_else,
+    apply, compare, compare_errors, compare_listings, compare_objects, instructions, is_same_text,
+    without_else,
 };
 use crate::common::tools::Tools;
 use crate::common::{OnDrop, connect, sandbox};
@@ -34,6 +35,8 @@ fn rulesets_are_made_as_nft_makes_them() {
             "sets-concatenation-six-fields" => {
                 applied.and_then(|()| compare_listings(&theirs, &ours, any_order))
             }
+            // It cannot read what newer versions note of `ipsec`, nor those what it notes: its listing has types.
+            "ipsec" => applied.and_then(|()| compare_objects(&theirs, &ours)),
             _ => applied.and_then(|()| compare(&theirs, &ours, any_order)),
         };
         match result {
@@ -47,7 +50,7 @@ fn rulesets_are_made_as_nft_makes_them() {
     let names: Vec<_> = failures.keys().collect();
     assert!(failures.is_empty(), "{names:#?}");
     assert!(made > 90, "{made}");
-    assert_eq!(left_out, 2);
+    assert_eq!(left_out, 4);
 }
 
 /// Rulesets that their listing does not make again to the last bit, and why.
@@ -60,6 +63,14 @@ const NOT_AGAIN: &[(&str, &str)] = &[
     (
         "sets-concatenation-six-fields",
         "the kernel keeps five of six types, so that the set cannot be said",
+    ),
+    (
+        "ipsec",
+        "what 1.0.6 notes of `ipsec` newer versions cannot read: it lists types of what we make of it",
+    ),
+    (
+        "fib",
+        "the names of interfaces have the type that newer versions list",
     ),
     (
         "synproxy",

@@ -6,7 +6,7 @@
 use bstr::BString;
 use chainwright_sys::nf_tables::{
     NFTA_CHAIN_POLICY, NFTA_OBJ_DATA, NFTA_RULE_CHAIN, NFTA_RULE_EXPRESSIONS, NFTA_SET_NAME,
-    NFTA_TABLE_FLAGS, NFTA_TABLE_USERDATA,
+    NFTA_SET_USERDATA, NFTA_TABLE_FLAGS, NFTA_TABLE_USERDATA,
 };
 
 use crate::netlink::{Attributes, MessageWriter};
@@ -105,14 +105,35 @@ impl Compare {
     }
 
     pub(super) fn set(self, set: &SetRef<'_>) -> Vec<u8> {
-        self.key(set.attributes(), SET)
+        self.set_as(set, SET)
+    }
+
+    /// A set without which version of nft noted how it was declared.
+    fn set_as(self, set: &SetRef<'_>, compared: Compared) -> Vec<u8> {
+        let mut compared = compared;
+        compared.not = compared.not.and(NFTA_SET_USERDATA);
+        let mut key = self.key(set.attributes(), compared);
+        let noted = userdata::UserData::new(set.userdata().unwrap_or_default());
+        for (kind, value) in noted {
+            let value = match kind {
+                userdata::SET_KEY_TYPEOF | userdata::SET_DATA_TYPEOF => {
+                    userdata::typeof_of_any_version(value)
+                }
+                _ => Some(value.to_vec()),
+            };
+            if let Some(value) = value {
+                key.extend([kind, value.len() as u8]); // no longer than it was in one byte
+                key.extend(value);
+            }
+        }
+        key
     }
 
     /// A set without its name.
     pub(super) fn set_but_name(self, set: &SetRef<'_>) -> Vec<u8> {
         let mut compared = SET;
         compared.not = compared.not.and(NFTA_SET_NAME);
-        self.key(set.attributes(), compared)
+        self.set_as(set, compared)
     }
 
     pub(super) fn element(self, element: &ElementRef<'_>) -> Vec<u8> {

@@ -72,7 +72,7 @@ impl Transaction {
     /// deleted by the elements that it was added by. No elements are no operation.
     ///
     /// For an [`Element::open_interval`] the kernel deletes the first element of any range that begins there:
-    /// [`Ranges::missing`](crate::nft::Ranges::missing) tells whether the range is in the set.
+    /// [`Connection::change_ranges`](crate::nft::Connection::change_ranges) refuses one that is not in the set.
     ///
     /// # Errors
     /// As [`add_elements`](Self::add_elements).

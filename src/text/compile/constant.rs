@@ -33,11 +33,6 @@ impl Want {
         }
     }
 
-    /// The same of this length.
-    pub(super) const fn with_bits(self, bits: u32) -> Self {
-        Self { bits, ..self }
-    }
-
     /// Its length in bytes.
     pub(super) const fn length(self) -> usize {
         self.bits.div_ceil(8) as usize
@@ -86,17 +81,17 @@ pub(super) fn place_of(expr: &Expr) -> Option<Place> {
     }
 }
 
+/// Bytes in hexadecimal digits, of which the first may be left out.
 fn link_address(text: &str) -> Option<u128> {
     let mut number = 0;
-    let mut count = 0;
     for part in text.split(':') {
-        if part.is_empty() || part.len() > 2 {
+        let digits = part.strip_prefix("0x").unwrap_or(part);
+        if digits.is_empty() || digits.len() > 2 || number >> 40 != 0 {
             return None;
         }
-        number = number << 8 | u128::from(u8::from_str_radix(part, 16).ok()?);
-        count += 1;
+        number = number << 8 | u128::from(u8::from_str_radix(digits, 16).ok()?);
     }
-    (count == 6).then_some(number)
+    Some(number)
 }
 
 /// `major:minor` of a class of traffic.
@@ -278,11 +273,7 @@ impl Compiler<'_> {
         };
         let plain = || number(text);
         match want.data_type {
-            DataType::IPV4_ADDR => {
-                let address: Ipv4Addr = text.parse().ok()?;
-                Some(address.to_bits().into())
-            }
-            types::OPTION_ADDRESS => plain().or_else(|| {
+            DataType::IPV4_ADDR | types::OPTION_ADDRESS => plain().or_else(|| {
                 let address: Ipv4Addr = text.parse().ok()?;
                 Some(address.to_bits().into())
             }),

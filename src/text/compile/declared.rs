@@ -7,7 +7,9 @@ use super::body::Body;
 use super::constant::Want;
 use super::elements::Ranges;
 use super::load::Loaded;
-use super::sets::{Data, Notes, Shape, in_order_of_ranges, noted_order, with_data, with_keys};
+use super::sets::{
+    Data, Notes, Shape, has_length, in_order_of_ranges, noted_order, with_data, with_keys,
+};
 use crate::nft::build::ByteOrder;
 use crate::nft::userdata::{self, BIG_ENDIAN, UserData};
 use crate::nft::{
@@ -135,6 +137,12 @@ impl Compiler<'_> {
             let message = "ranges are joined in a set of ranges alone, which this is not";
             return Err(Fault::new(self.place, message).with_hint("it needs flags interval"));
         }
+        if let Some((Declared::Typeof(expr), _)) = &declared.data {
+            check_ipsec(expr, true).map_err(|message| Fault::new(self.place, message))?;
+        }
+        if let Declared::Typeof(expr) = keys {
+            check_ipsec(expr, is_interval).map_err(|message| Fault::new(self.place, message))?;
+        }
         set.flags = Some(flags);
         // What it is without being said is not sent.
         set.policy = set
@@ -145,6 +153,29 @@ impl Compiler<'_> {
             set = with_data(set, data);
         }
         let is_typeof = matches!(keys, Declared::Typeof(_));
+        let mut key_typeof = noted(keys, wants.len());
+        let data_typeof = match (&declared.data, &data) {
+            (Some(_), Some(Data::Verdict)) => is_typeof.then(typeof_::verdicts),
+            (Some((declared, _)), Some(Data::Values { fields, .. })) => {
+                let noted = noted(declared, fields.len());
+                // Versions of nft read the notes of both or of none.
+                let (key, data) = (&mut key_typeof, noted);
+                let is_untold = |one: &Declared, note: &Option<Vec<u8>>| {
+                    matches!(one, Declared::Typeof(_)) && note.is_none()
+                };
+                if is_untold(keys, key) || is_untold(declared, &data) {
+                    if !wants.iter().chain(fields).all(has_length) {
+                        let message = "nft has no words for what the keys and the data of this map are declared by together";
+                        return Err(Fault::new(self.place, message));
+                    }
+                    *key = (wants.len() > 1).then(typeof_::fields_of_types);
+                    (fields.len() > 1).then(typeof_::fields_of_types)
+                } else {
+                    data
+                }
+            }
+            _ => None,
+        };
         let notes = Notes {
             key_order: order_of(keys, &wants),
             data_order: match (&declared.data, &data) {
@@ -155,14 +186,8 @@ impl Compiler<'_> {
             },
             data: data.as_ref(),
             merges: declared.auto_merge,
-            key_typeof: noted(keys, wants.len()),
-            data_typeof: match (&declared.data, &data) {
-                (Some(_), Some(Data::Verdict)) => is_typeof.then(typeof_::verdicts),
-                (Some((declared, _)), Some(Data::Values { fields, .. })) => {
-                    noted(declared, fields.len())
-                }
-                _ => None,
-            },
+            key_typeof,
+            data_typeof,
             comment: declared.comment.as_deref(),
         };
         let written = notes.write(&mut set);
@@ -334,6 +359,18 @@ fn order_of(declared: &Declared, wants: &[Want]) -> u32 {
             0
         }
         _ => noted_order(wants),
+    }
+}
+
+/// Checks that some note of a number that `ipsec` gives, whose length no type tells, can be read. Where it is all there is,
+/// nft 1.1.7 aborts at the number of nft 1.0.6, and that one at the number of nft 1.1.7; what both read is for single keys.
+fn check_ipsec(expr: &Expr, has_more: bool) -> Result<(), &'static str> {
+    let is_number = matches!(expr, Expr::Xfrm { .. }) && expr.data_type() == DataType::INTEGER;
+    match has_more && is_number {
+        true => Err(
+            "one version of nft or another aborts when it lists ranges of `reqid` or `spi` of ipsec, or a map to them",
+        ),
+        false => Ok(()),
     }
 }
 

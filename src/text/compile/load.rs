@@ -4,8 +4,8 @@ use super::body::{Body, register};
 use super::constant::{Want, bytes_in};
 use crate::nft::build::ByteOrder;
 use crate::nft::expr::{
-    Bitwise, Byteorder, Ct, CtKey, Exthdr, Fib, FibResult, Hash, Immediate, Meta, MetaKey, Numgen,
-    Osf, Payload as Load, Rt, Socket, SocketKey, Tunnel, Xfrm,
+    Bitwise, Byteorder, Ct, CtKey, Exthdr, Fib, Hash, Immediate, Meta, MetaKey, Numgen, Osf,
+    Payload as Load, Rt, Socket, SocketKey, Tunnel, Xfrm,
 };
 use crate::nft::{DataType, Family};
 use crate::text::parse::Fault;
@@ -87,8 +87,6 @@ impl Body<'_, '_> {
                     _ => DataType::IPV4_ADDR,
                 })
             }
-            // To nft these are any characters.
-            Expr::Fib(_, FibResult::OIFNAME) => Want::of(DataType::STRING).with_bits(expr.bits()),
             Expr::Option(option) => Want {
                 data_type: match option {
                     option if option.is("mptcp", "subtype") => types::MPTCP_SUBTYPE,
@@ -181,13 +179,12 @@ impl Body<'_, '_> {
             !(payload.offset.is_multiple_of(8) && payload.bits.is_multiple_of(8))
         };
         let what = match part {
-            Expr::Osf { .. } | Expr::Ct(CtKey::HELPER, ..) | Expr::Fib(_, FibResult::OIFNAME) => {
-                "a name of any length"
-            }
+            Expr::Osf { .. } | Expr::Ct(CtKey::HELPER, ..) => "a name of any length",
             Expr::Payload(payload) if payload.field.is_none() && is_part(payload) => {
                 "a part of a byte that has no name"
             }
             Expr::Meta(MetaKey::BRI_BROUTE) => "`meta broute`",
+            part if part.data_type() == types::BITMASK => "a mask of bits of any length",
             _ => return Ok(()),
         };
         let message = format!("{what} cannot be part of a concatenation");

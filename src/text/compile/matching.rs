@@ -7,7 +7,9 @@ use super::load::is_constant;
 use super::protocols::Protocols;
 use super::sets::told_type;
 use crate::nft::build::ByteOrder;
-use crate::nft::expr::{Cmp, CmpOp, FibFlags, FibResult, Payload as Load, Range, Register};
+use crate::nft::expr::{
+    Cmp, CmpOp, FibFlags, FibResult, MetaKey, Payload as Load, Range, Register,
+};
 use crate::nft::{DataType, concatenation};
 use crate::text::headers::GRE;
 use crate::text::parse::{Fault, number};
@@ -73,6 +75,10 @@ impl Body<'_, '_> {
         {
             let left = Expr::Fib(*flags | FibFlags::PRESENT, FibResult::OIF);
             return self.matches(&left, relation, right);
+        }
+        if matches!(left, Expr::Meta(MetaKey::SECMARK)) {
+            let message = "a mark of security is set, not compared: no version of nft reads it";
+            return Err(self.error(message));
         }
         if let Some(other) = not_constant(left) {
             let message = "what is compared has its bits changed by constants only";

@@ -200,7 +200,8 @@ fn is_made(expr: &Expr) -> bool {
 fn is_unknown_to_one(expr: &Expr) -> bool {
     match expr {
         Expr::Option(option) if option.extension.name.is_empty() => true,
-        Expr::Fib(..) => true,
+        Expr::Fib(..) | Expr::Xfrm { .. } => true,
+        Expr::Binary(_, left, _) => is_unknown_to_one(left),
         expr => is_abortive(expr),
     }
 }
@@ -208,8 +209,8 @@ fn is_unknown_to_one(expr: &Expr) -> bool {
 /// Whether nft 1.0.6 or 1.1.7 aborts when it reads that a set without a name was made for this.
 fn is_abortive(expr: &Expr) -> bool {
     match expr {
-        Expr::Xfrm { .. } => true,
         Expr::Option(option) => option.is("rt2", "addr"),
+        Expr::Binary(_, left, _) => is_abortive(left),
         Expr::Payload(Payload {
             field: Some((protocol, field)),
             ..
@@ -221,7 +222,7 @@ fn is_abortive(expr: &Expr) -> bool {
 }
 
 /// Whether the type of a value says how long it is.
-fn has_length(want: &Want) -> bool {
+pub(super) fn has_length(want: &Want) -> bool {
     types::info(told_type(want.data_type)).is_some_and(|info| info.bits > 0)
 }
 
@@ -253,6 +254,7 @@ impl Asked<'_> {
                     None => Some(typeof_::fields_of_types()),
                 }
             }
+            Expr::Xfrm { .. } => None,
             key if is_map || is_made(key) => None,
             key => typeof_::written(key),
         }

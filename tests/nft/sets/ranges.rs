@@ -1,7 +1,7 @@
 //! Sets of ranges as text: ranges that overlap are refused also where the kernel does not see it, and what is looked up is
 //! what is there.
 
-use chainwright::nft::Ranges;
+use chainwright::nft::{Ranges, RangesError};
 use chainwright::text::{Mode, Options, Script};
 
 use super::*;
@@ -269,6 +269,122 @@ fn ranges_in_json_are_refused() {
     json("delete", "[21, 65535]").unwrap();
     let text = Tools::new(&sandbox).run("nft list set ip t s");
     assert!(text.contains("elements = { 10-20 }"), "{text}");
+}
+
+/// What is deleted of a set that joins its ranges splits them, in JSON as in text.
+#[test]
+fn ranges_are_split_in_json() {
+    const CASES: &[(&str, &str, Option<&str>)] = &[
+        ("delete", "14", Some("10-13, 15-20, 30-40, 50-65535")),
+        (
+            "delete",
+            r#"{"range": [33, 36]}"#,
+            Some("10-13, 15-20, 30-32, 37-40, 50-65535"),
+        ),
+        (
+            "delete",
+            r#"{"range": [10, 13]}, 60"#,
+            Some("15-20, 30-32, 37-40, 50-59, 61-65535"),
+        ),
+        (
+            "add",
+            r#"{"range": [14, 29]}"#,
+            Some("14-32, 37-40, 50-59, 61-65535"),
+        ),
+        ("delete", r#"{"range": [5, 14]}"#, None),
+        ("delete", r#"{"range": [32, 37]}"#, None),
+        ("delete", "60", None),
+        (
+            "delete",
+            r#"{"range": [61, 65535]}"#,
+            Some("14-32, 37-40, 50-59"),
+        ),
+    ];
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let fill = "add table ip t\nadd set ip t s { type inet_service; flags interval; auto-merge; \
+        elements = { 10-20, 30-40, 50-65535 } }";
+    run_text(&mut nft, fill).unwrap();
+    let mut there = "10-20, 30-40, 50-65535";
+    for (verb, elements, left) in CASES {
+        let text = format!(
+            r#"{{"nftables": [{{"{verb}": {{"element": {{"family": "ip", "table": "t", "name": "s",
+            "elem": [{elements}]}}}}}}]}}"#
+        );
+        let done = run(
+            &mut nft,
+            Script::parse_json("-", text).unwrap(),
+            Mode::Commit,
+        );
+        assert_eq!(done.is_ok(), left.is_some(), "{verb} {elements}: {done:?}");
+        there = left.unwrap_or(there);
+        let text = Tools::new(&sandbox).run("nft list set ip t s");
+        let expected = format!("elements = {{ {there} }}");
+        let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(text.contains(&expected), "{verb} {elements}: {text}");
+    }
+}
+
+/// Who changes ranges through the library is refused what the kernel would not see.
+#[test]
+fn ranges_are_changed_by_one_call() {
+    /// Where a range begins, and what is behind it: nothing where it is open.
+    type Bounds = ([u8; 1], Option<[u8; 1]>);
+    type Change = &'static [Bounds];
+    const fn of(from: u8, behind: u8) -> Bounds {
+        ([from], Some([behind]))
+    }
+    const fn open(from: u8) -> Bounds {
+        ([from], None)
+    }
+    const FIRST: Change = &[of(10, 21)];
+    const BOTH: Change = &[of(10, 21), of(30, 41), open(50)];
+    const CLOSED: Change = &[of(10, 21), of(30, 41), of(60, 71)];
+    /// What is deleted, what is added, and what is there then: nothing where it is refused.
+    const CASES: &[(Change, Change, Option<Change>)] = &[
+        (&[], FIRST, Some(FIRST)),
+        (&[], &[open(0)], None),
+        (&[], &[open(20)], None),
+        (&[open(10)], &[], None),
+        (&[of(10, 15)], &[], None),
+        (&[], &[of(30, 41), open(50)], Some(BOTH)),
+        (&[], &[of(60, 71)], None),
+        (&[of(10, 41)], &[], None),
+        (&[open(30)], &[], None),
+        (&[of(50, 200)], &[], None),
+        (&[open(50)], &[of(60, 71)], Some(CLOSED)),
+        (&[], &[open(80), of(90, 100)], None),
+        (&[of(30, 41), of(60, 71)], &[], Some(FIRST)),
+        (FIRST, &[open(0)], Some(&[open(0)])),
+    ];
+    let sandbox = sandbox();
+    let mut nft = connect(&sandbox);
+    let fill = "add table ip t\nadd set ip t s { type inet_proto; flags interval; }";
+    run_text(&mut nft, fill).unwrap();
+    let set = SetId::new(IP, "t", "s");
+    let elements = |ranges: Change| -> Vec<Element<'static>> {
+        let each = ranges.iter().map(|(from, behind)| match behind {
+            Some(behind) => Element::interval(from, behind).to_vec(),
+            None => vec![Element::open_interval(from)],
+        });
+        each.flatten().collect()
+    };
+    for (delete, add, left) in CASES {
+        let before = nft.ranges(&set).unwrap();
+        let done = nft.change_ranges(&set, &elements(delete), &elements(add));
+        assert_eq!(done.is_ok(), left.is_some(), "{delete:?} {add:?}: {done:?}");
+        let expected = match left {
+            Some(left) => Ranges::of(&elements(left)),
+            None => before,
+        };
+        assert_eq!(nft.ranges(&set).unwrap(), expected, "{delete:?} {add:?}");
+        let is_said = match (left, delete.is_empty()) {
+            (Some(_), _) => true,
+            (None, true) => matches!(done, Err(RangesError::Overlapping(_))),
+            (None, false) => matches!(done, Err(RangesError::Missing(_))),
+        };
+        assert!(is_said, "{delete:?} {add:?}: {done:?}");
+    }
 }
 
 /// Who writes elements himself asks before.

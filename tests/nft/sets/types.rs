@@ -66,7 +66,6 @@ const FIELDS: &[&str] = &[
     "srh tag",
     "@th,32,16",
     "@nh,0,8",
-    "ipsec in reqid",
 ];
 
 /// A table that has such packets, a field of addresses and an address.

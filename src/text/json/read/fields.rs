@@ -118,6 +118,18 @@ impl<'t> Node<'t> {
         }
     }
 
+    /// Characters that the kernel keeps: none that stand for bytes that JSON cannot hold.
+    pub(super) fn kept(&self, what: &str) -> Result<&str, Fault> {
+        let text = self.text(what)?;
+        match text.contains(char::REPLACEMENT_CHARACTER) {
+            true => {
+                let message = format!("{what} has bytes that JSON cannot hold");
+                Err(Fault::new(self.place, message))
+            }
+            false => Ok(text),
+        }
+    }
+
     pub(super) fn number<N: TryFrom<u64>>(&self, what: &str) -> Result<N, Fault> {
         match self.kind {
             Kind::Number(number) => N::try_from(number).map_err(|_| {

@@ -121,7 +121,7 @@ fn commented<T>(
     match fields.get("comment") {
         None => Ok(object),
         Some(node) => {
-            let comment = node.text("a comment")?;
+            let comment = node.kept("a comment")?;
             put(object, comment).map_err(|error| Fault::new(node.place, error))
         }
     }
@@ -326,7 +326,7 @@ fn rule(verb: Verb, node: &Node<'_>, is_said: bool) -> Result<Rule, Fault> {
     let (statements, comment) = match is_gone {
         true => (Vec::new(), None),
         false => {
-            let comment = fields.get("comment").map(|node| node.text("a comment"));
+            let comment = fields.get("comment").map(|node| node.kept("a comment"));
             let statements = reader.statements(fields.need("expr")?)?;
             (statements, comment.transpose()?.map(str::to_owned))
         }
@@ -458,7 +458,7 @@ impl Reader {
                     _ => SetPolicy::PERFORMANCE,
                 });
         declared.auto_merge = fields.flag("auto-merge")?;
-        let comment = fields.get("comment").map(|node| node.text("a comment"));
+        let comment = fields.get("comment").map(|node| node.kept("a comment"));
         declared.comment = comment.transpose()?.map(str::to_owned);
         if let Some(statements) = fields.get("stmt") {
             declared.statements = self.kept(statements)?;

@@ -215,7 +215,7 @@ pub(super) fn object(
 fn entries(object_type: ObjectType, fields: &Fields<'_, '_>) -> Result<Entries, Fault> {
     let mut entries = Entries::default();
     if let Some(node) = fields.get("comment") {
-        entries.comment = Some((node.text("a comment")?.to_owned(), node.place));
+        entries.comment = Some((node.kept("a comment")?.to_owned(), node.place));
     }
     match object_type {
         ObjectType::COUNTER => entries.statement = Some(counter(fields)?),

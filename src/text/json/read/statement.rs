@@ -90,7 +90,7 @@ impl Reader {
                 &["expr", "comment"],
             )?;
             let statements = self.statements(fields.need("expr")?)?;
-            let comment = fields.get("comment").map(|node| node.text("a comment"));
+            let comment = fields.get("comment").map(|node| node.kept("a comment"));
             Ok(Line {
                 statements: statements.into_iter().map(|(each, _)| each).collect(),
                 comment: comment.transpose()?.map(Into::into),
@@ -425,7 +425,7 @@ fn log(node: &Node<'_>) -> Result<Statement, Fault> {
     let mut log = (None, None, None, None, None, 0);
     if !node.is_null() {
         let fields = Fields::new(node, "a log", &known)?;
-        let prefix = fields.get("prefix").map(|node| node.text("a prefix"));
+        let prefix = fields.get("prefix").map(|node| node.kept("a prefix"));
         log.0 = prefix.transpose()?.map(str::to_owned);
         log.1 = fields.number("group", "a group's number")?;
         log.2 = fields.number("snaplen", "a length")?;
