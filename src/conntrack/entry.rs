@@ -484,3 +484,80 @@ impl Entry {
         see(&EntryRef::parse(message.payload).unwrap())
     }
 }
+
+#[cfg(all(test, target_endian = "little"))]
+mod tests {
+    use chainwright_sys::nfnetlink_conntrack::{CTA_COUNTERS_PAD, CTA_TIMESTAMP_PAD};
+
+    use super::*;
+    use crate::nft::captured::hex;
+
+    /// The payload of a dump's first message on Linux 6.18 (x86-64), where the kernel counts and notes times.
+    const LISTED: &str = "
+        02000000
+        34000180 14000180 08000100 7f000001 08000200 7f000001
+                 1c000280 05000100 06000000 06000200 9c400000 06000300 1f900000 ; CTA_TUPLE_ORIG
+        34000280 14000180 08000100 7f000001 08000200 7f000001
+                 1c000280 05000100 06000000 06000200 1f900000 06000300 9c400000 ; CTA_TUPLE_REPLY
+        08000300 0000000e 08000800 00000000 08000c00 6b2680ad 08000b00 00000001 08000700 00069780
+        30000480 2c000180 05000100 03000000 05000200 0a000000 05000300 0a000000
+                          06000400 23000000 06000500 23000000 ; CTA_PROTOINFO
+        1c000980 0c000100 00000000 00000003 0c000200 00000000 000000a9 ; CTA_COUNTERS_ORIG
+        1c000a80 0c000100 00000000 00000002 0c000200 00000000 00000070 ; CTA_COUNTERS_REPLY
+        10001480 0c000100 18ebb889 8d608c64 ; CTA_TIMESTAMP";
+
+    /// The attributes of an entry, where the 64-bit attributes of the nested ones whose places `is_padded` accepts stand
+    /// behind an empty one, as the kernel aligns them on machines that need it.
+    fn padded(attributes: &[u8], is_padded: impl Fn(usize) -> bool) -> Vec<u8> {
+        let mut all = Vec::new();
+        let mut place = 0;
+        for attribute in Attributes::new(attributes).map(Result::unwrap) {
+            let padding = match attribute.kind {
+                CTA_COUNTERS_ORIG | CTA_COUNTERS_REPLY => CTA_COUNTERS_PAD,
+                CTA_TIMESTAMP => CTA_TIMESTAMP_PAD,
+                _ => {
+                    all.extend(attribute.raw);
+                    continue;
+                }
+            };
+            let start = all.len();
+            all.extend(&attribute.raw[..4]);
+            for wide in Attributes::new(attribute.payload).map(Result::unwrap) {
+                if is_padded(place) {
+                    all.extend([4_u16, padding].map(u16::to_ne_bytes).concat());
+                }
+                all.extend(wide.raw);
+                place += 1;
+            }
+            let length = (all.len() - start) as u16;
+            all[start..start + 2].copy_from_slice(&length.to_ne_bytes());
+        }
+        assert_eq!(place, 5, "two of each direction, and the time");
+        all
+    }
+
+    #[test]
+    fn empty_attributes_before_wide_ones_change_nothing() {
+        let listed = hex(LISTED);
+        let (header, attributes) = listed.split_at(4);
+        for which in 0..1 << 5 {
+            let padded = padded(attributes, |place| which >> place & 1 != 0);
+            assert_eq!(
+                padded.len(),
+                attributes.len() + 4 * (which as u32).count_ones() as usize
+            );
+            let payload = [header, &padded].concat();
+            let entry = EntryRef::parse(&payload).unwrap();
+            assert_eq!(
+                entry.to_string(),
+                "tcp ESTABLISHED src=127.0.0.1 dst=127.0.0.1 sport=40000 dport=8080 packets=3 bytes=169 \
+                 src=127.0.0.1 dst=127.0.0.1 sport=8080 dport=40000 packets=2 bytes=112 [ASSURED] mark=0 \
+                 timeout=432000",
+                "{which:05b}"
+            );
+            let started = Duration::from_nanos(0x18eb_b889_8d60_8c64);
+            let started = SystemTime::UNIX_EPOCH + started;
+            assert_eq!(entry.started(), Some(started), "{which:05b}");
+        }
+    }
+}

@@ -494,7 +494,7 @@ impl Iptables {
         let attempts = Retry::ONCE.begin();
         let mut session = super::nft::Session::new(connection, *profile, &owned, false, &attempts);
         edit(&mut Edit::new(&mut session, &owned, &self.sets))?;
-        Ok(session.finish().transaction.datagram(<[u8]>::to_vec))
+        Ok(session.finish()?.transaction.datagram(<[u8]>::to_vec))
     }
 }
 

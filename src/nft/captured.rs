@@ -4,7 +4,7 @@
 
 /// The bytes of a dump: pairs of hexadecimal digits, blanks at will, comments from `;` to the end of
 /// a line.
-pub(super) fn hex(dump: &str) -> Vec<u8> {
+pub(crate) fn hex(dump: &str) -> Vec<u8> {
     let lines = dump.lines().map(|line| line.split(';').next());
     let digits: Vec<u32> = lines
         .flatten()

@@ -44,7 +44,7 @@
 
 pub mod build;
 #[cfg(all(test, target_endian = "little"))]
-mod captured;
+pub(crate) mod captured;
 mod chain;
 mod commit;
 mod committed;

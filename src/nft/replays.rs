@@ -12,7 +12,7 @@ use chainwright_sys::netlink::{
     NLM_F_DUMP_INTR, NLM_F_MULTI, NLMSG_DONE, NLMSG_ERROR, NLMSG_OVERRUN,
 };
 use chainwright_sys::nf_tables::{
-    NFT_MSG_GETCHAIN, NFT_MSG_GETGEN, NFT_MSG_NEWCHAIN, NFT_MSG_NEWGEN,
+    NFT_MSG_GETCHAIN, NFT_MSG_GETGEN, NFT_MSG_GETRULE, NFT_MSG_NEWCHAIN, NFT_MSG_NEWGEN,
 };
 use chainwright_sys::nfnetlink::NFNL_MSG_BATCH_BEGIN;
 
@@ -603,6 +603,65 @@ fn when_the_time_is_up_the_last_attempt_is_handed_out() {
     }
     let mut list = List::<Chain<'_>>::new(Scope::all());
     assert!(matches!(list.refresh(&mut nft), Err(Error::Interrupted)));
+}
+
+/// Where the number of a generation stands in the answer to that question.
+const GENERATION: std::ops::Range<usize> = 24..28;
+
+/// A part is read by itself at most 32 times while the generation changes across each reading, and then the whole is.
+#[test]
+fn a_part_that_does_not_stand_still_is_read_with_the_whole() {
+    const SETS: &str = "\
+ip nat @addresses
+\telement 0200000a  : 0 [end]
+\telement 0100000a  : 0 [end]
+";
+    let table = [
+        (1, Retry::DEFAULT, Ok(SETS)),
+        (31, Retry::DEFAULT, Ok(SETS)),
+        (31, Retry::times(32), Ok(SETS)),
+        (32, Retry::DEFAULT, Ok(SHOWN)),
+        (32, Retry::times(33), Ok(SHOWN)),
+        (32, Retry::times(32), Err(32)),
+        (7, Retry::times(7), Err(7)),
+    ];
+    for (disturbed, retry, expected) in table {
+        let rules = Arc::new(AtomicUsize::new(0));
+        let of_rules = rules.clone();
+        let mut nft = Kernel::default()
+            .connect(move |mut answer| {
+                if answer.request == message_type(NFT_MSG_GETGEN) {
+                    // Two questions for each reading.
+                    let number = match answer.asked <= 2 * disturbed {
+                        true => answer.asked as u32 + 2,
+                        false => 2,
+                    };
+                    answer.datagram[GENERATION].copy_from_slice(&number.to_be_bytes());
+                }
+                if answer.request == message_type(NFT_MSG_GETRULE) {
+                    of_rules.store(answer.asked, Ordering::Relaxed);
+                }
+                answer.whole()
+            })
+            .with_retry(retry);
+        let read = nft.snapshot_sets(Scope::all(), |_| true);
+        let read = match read {
+            Ok(part) => {
+                assert_eq!(part.generation().map(Generation::number), Some(2));
+                Ok(part.to_string())
+            }
+            Err(SnapshotError::Interrupted { attempts, .. }) => Err(attempts),
+            Err(other) => panic!("{disturbed}, {retry:?}: {other}"),
+        };
+        assert_eq!(read, expected.map(str::to_owned), "{disturbed}, {retry:?}");
+        let whole = usize::from(expected == Ok(SHOWN));
+        assert_eq!(
+            rules.load(Ordering::Relaxed),
+            whole,
+            "{disturbed}, {retry:?}"
+        );
+        assert_eq!(nft.retry(), retry);
+    }
 }
 
 /// A transaction of as many operations as the recorded one.

@@ -374,12 +374,14 @@ impl<'s> Branch<'s> {
                 Some(Err(_)) => return Err(Open::unknown("its expressions are malformed")),
                 Some(Ok(expression)) => expression,
             };
+            let rest = rest.clone();
             self.flow.begin();
             let mut machine = Machine {
                 flow: &mut self.flow,
                 registers: &mut self.registers,
                 changes: &mut self.changes,
                 table,
+                rest,
             };
             let concluded = match machine.carry_out(&expression) {
                 Ok(Went::On) => {

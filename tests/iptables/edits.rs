@@ -450,3 +450,100 @@ fn random_changes_of_legacy_tables() {
 fn random_changes_of_ipv6_legacy_tables() {
     random_changes(Backend::Legacy, Family::Ipv6);
 }
+
+/// So many places of a long chain are named that its rules are written anew: what stays keeps its packets, later lines
+/// find what earlier ones made, and a mistake has its line.
+#[test]
+fn many_places_of_a_long_chain() {
+    // An ordinary user's transactions are limited: there each place is named.
+    let is_root = nix::unistd::geteuid().is_root();
+    let number = if is_root { 4_000 } else { 400 };
+    let rule = |at: usize| format!("-s 10.0.{}.{}/32 -j ACCEPT", at / 256, at % 256);
+    let mut start = "*filter\n:C - [0:0]\n:used - [0:0]\n:other - [0:0]\n".to_owned();
+    for at in 0..number {
+        writeln!(start, "[{}:{}] -A C {}", at + 1, at + 7, rule(at)).unwrap();
+    }
+    writeln!(start, "[5:6] -A C -j used\nCOMMIT").unwrap();
+    let handles = |sandbox: &chainwright::netns::Sandbox| -> Vec<u64> {
+        let mut nft = crate::common::connect(sandbox);
+        let snapshot = nft.snapshot(chainwright::nft::Scope::all()).unwrap();
+        let chains = snapshot.tables().flat_map(|table| table.chains());
+        let rules = chains.flat_map(|chain| chain.rules());
+        rules.map(|rule| rule.handle()).collect()
+    };
+    // In each text places of every kind: of rules that were there, and of those that are new.
+    let text = |verb: &dyn Fn(usize) -> String, lines: usize, behind: &str| {
+        let changes: String = (0..lines).map(|at| verb(at) + "\n").collect();
+        format!("*filter\n{changes}{behind}COMMIT\n")
+    };
+    let new = |at: usize| format!("-c {at} 9 -s 10.1.{}.{}/32 -j DROP", at / 256, at % 256);
+    let inserts = |at: usize| format!("-I C {} {}", number - at % 50, new(at));
+    let replaces = |at: usize| format!("-R C {} {}", number - at, new(at));
+    let deletes = |at: usize| format!("-D C {}", number - at);
+    let mixed = |at: usize| match at % 4 {
+        0 => format!("-A C {}", new(at)),
+        1 => format!("-D C {}", number - at / 2),
+        2 => format!("-R C {} {}", number - 7, new(at)),
+        _ => format!("-I C {} {}", number - at / 4, new(at)),
+    };
+    let behind = "-D C -j used\n-X used\n-N newer\n-I C 3 -j newer\n-I C 3 -j other\n-Z C 5\n-E other another\n";
+    let (many, few) = (number * 3 / 2, number * 3 / 4);
+    for (verb, lines, behind) in [
+        (&inserts as &dyn Fn(usize) -> String, many, ""),
+        (&replaces, few, ""),
+        (&deletes, few, ""),
+        (&mixed, many, ""),
+        (&inserts, many, "-D C -j used\n-X used\n"),
+        (&replaces, few, behind),
+        (&mixed, many, "-F C\n-A C -j other\n"),
+        (&inserts, many, "-I C 7 -j other\n-F\n"),
+    ] {
+        let texts = [Backend::Nft, Backend::Legacy].map(|backend| {
+            let sandbox = sandbox();
+            let restore = tool(backend, Family::Ipv4, "-restore --counters");
+            drop(Tools::new(&sandbox).run_with(&restore, &start));
+            let mut iptables = open(&sandbox, backend);
+            let options = RestoreOptions {
+                noflush: true,
+                counters: true,
+                ..RestoreOptions::default()
+            };
+            let before = handles(&sandbox);
+            let text = text(verb, lines, behind);
+            let restored = iptables.restore(Family::Ipv4, &text, &options);
+            restored.unwrap_or_else(|error| panic!("{}", crate::common::report(&error)));
+            if backend == Backend::Nft && is_root {
+                let kept = handles(&sandbox);
+                assert!(kept.iter().all(|handle| !before[..number].contains(handle)));
+            }
+            our_save(&sandbox, backend, Family::Ipv4)
+        });
+        assert!(texts[0] == texts[1], "{}\nbut\n{}", texts[0], texts[1]);
+    }
+    // What the kernel refuses has its line, also where it comes behind that of a later one.
+    let sandbox = sandbox();
+    let restore = tool(Backend::Nft, Family::Ipv4, "-restore --counters");
+    drop(Tools::new(&sandbox).run_with(&restore, &start));
+    let mut iptables = open(&sandbox, Backend::Nft);
+    for (behind, line) in [
+        ("-I C 9 -j absent\n-A other -j missing\n", 2),
+        (
+            "-I C 9 -j other\n-A other -j missing\n-I C 9 -j absent\n",
+            3,
+        ),
+        ("-I C 9 -j absent\n-N absent\n", 2),
+        ("-X used\n", 2),
+    ] {
+        let text = text(&inserts, many, behind);
+        let options = RestoreOptions {
+            noflush: true,
+            ..RestoreOptions::default()
+        };
+        let error = iptables.restore(Family::Ipv4, &text, &options);
+        let error = error.map(drop).unwrap_err();
+        assert!(error.nothing_applied());
+        let found = error.to_string();
+        let expected = format!("line {}: ", many + line);
+        assert!(found.starts_with(&expected), "{behind}: {found}");
+    }
+}

@@ -68,7 +68,7 @@ pub(super) fn change_nft<R>(
         mut transaction,
         guard,
         lines,
-    } = session.finish();
+    } = session.finish()?;
     let sent = match (guard, change.apply) {
         (Some(mut guard), true) => guard.commit_numbered(connection, &mut transaction),
         (Some(mut guard), false) => guard.check(connection, &mut transaction).map(|()| None),
@@ -89,11 +89,14 @@ fn refused(
     transaction: &Transaction,
     lines: &[u32],
 ) -> Error {
-    let first = error.failures.first();
-    let Some((failure, index)) = first.and_then(|f| Some((f, f.operation.as_ref()?.index))) else {
+    let failures = error.failures.iter().filter_map(|failure| {
+        let index = failure.operation.as_ref()?.index;
+        Some((lines.get(index).copied().unwrap_or(0), failure, index))
+    });
+    // Operations may come behind those of later lines.
+    let Some((line, failure, index)) = failures.min_by_key(|(line, ..)| *line) else {
         return Error::Commit(Box::new(error));
     };
-    let line = lines.get(index).copied().unwrap_or(0);
     if error.outcome != Outcome::NothingApplied {
         return Error::Commit(Box::new(error));
     }

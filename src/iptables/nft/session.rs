@@ -15,7 +15,7 @@ use super::{Encoder, Profile, meaning};
 use crate::iptables::edit::Editor;
 use crate::iptables::{Builtin, Counters, Entry, Error, NotExpressible, Rule, Target, builtin};
 use crate::netlink;
-use crate::nft::{self, Chain, Connection, Guard, RuleFilter, Scope, Transaction};
+use crate::nft::{self, Chain, Connection, Guard, RuleFilter, Scope, Transaction, is_cheaper_anew};
 use crate::retry::Attempts;
 use crate::xt::Family;
 
@@ -73,7 +73,28 @@ struct ChainState {
     old_name: Option<BString>,
     /// If it is built in: whether the transaction makes sure of it.
     added: bool,
+    /// How many rules the kernel passes, looking for those that operations name; `None` once the chain was to be written
+    /// anew for that.
+    passed: Option<usize>,
     rules: Rules,
+}
+
+impl ChainState {
+    /// Of a chain of which nothing was written and no rule is known to be there.
+    const fn without_rules(exists: Option<bool>) -> Self {
+        Self {
+            exists,
+            old_name: None,
+            added: false,
+            passed: Some(0),
+            rules: Rules::Known(Vec::new()),
+        }
+    }
+
+    /// Whether its rules are written when all changes of it are known; until then the transaction empties it.
+    fn is_held(&self) -> bool {
+        matches!(&self.rules, Rules::Known(slots) if matches!(slots.first(), Some(Slot::Held { .. })))
+    }
 }
 
 /// What is known of a chain's rules.
@@ -85,17 +106,37 @@ enum Rules {
     Known(Vec<Slot>),
 }
 
-/// A rule of a chain.
+/// A rule of a chain: held if any of the chain is.
 enum Slot {
     Kept {
         handle: u64,
+        /// Where it stands in the kernel.
+        at: u32,
         entry: Box<Result<Entry, NotExpressible>>,
     },
     New {
         id: u32,
-        /// What iptables has no words for is one of the kernel's with its counters at 0.
+        /// What iptables has no words for is one of the kernel's.
         entry: Box<Result<Entry, NotExpressible>>,
     },
+    Held {
+        rule: Box<nft::Rule<'static>>,
+        /// Which line asked for it.
+        line: u32,
+        entry: Box<Result<Entry, NotExpressible>>,
+    },
+}
+
+impl Slot {
+    const fn entry(&self) -> &Result<Entry, NotExpressible> {
+        let (Self::Kept { entry, .. } | Self::New { entry, .. } | Self::Held { entry, .. }) = self;
+        entry
+    }
+
+    const fn entry_mut(&mut self) -> &mut Result<Entry, NotExpressible> {
+        let (Self::Kept { entry, .. } | Self::New { entry, .. } | Self::Held { entry, .. }) = self;
+        entry
+    }
 }
 
 impl<'c> Session<'c> {
@@ -142,14 +183,14 @@ impl<'c> Session<'c> {
     }
 
     /// The transaction, and what is needed to send it.
-    pub(in crate::iptables) fn finish(mut self) -> Finished<'c> {
-        self.note_lines();
-        Finished {
+    pub(in crate::iptables) fn finish(mut self) -> Result<Finished<'c>, Error> {
+        self.write_held()?;
+        Ok(Finished {
             connection: self.connection,
             transaction: self.transaction,
             guard: self.guard,
             lines: self.lines,
-        }
+        })
     }
 
     /// Says which line asked for the operations since the last call.
@@ -205,10 +246,8 @@ impl<'c> Session<'c> {
                 false => None,
             };
             ChainState {
-                exists,
-                old_name: None,
-                added: false,
                 rules,
+                ..ChainState::without_rules(exists)
             }
         })
     }
@@ -317,6 +356,7 @@ impl<'c> Session<'c> {
             }
             slots.push(Slot::Kept {
                 handle: rule.handle(),
+                at: slots.len() as u32,
                 entry: Box::new(entry),
             });
         });
@@ -389,8 +429,8 @@ impl<'c> Session<'c> {
         Ok(encoded)
     }
 
-    /// Remembers a new rule.
-    fn remember(
+    /// Puts a rule into this place, or behind the others.
+    fn put(
         &mut self,
         table: usize,
         chain: &BStr,
@@ -398,14 +438,37 @@ impl<'c> Session<'c> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error> {
-        let (tracking, id) = (self.tracking, self.numbered);
+        let before = match position {
+            None | Some(0) => None,
+            Some(position) => Some(self.named_at(table, chain, position)?),
+        };
+        let mut encoded = self.encode(table, chain, rule, counters)?;
+        let is_held = self.chain(table, chain).is_held();
+        if !is_held {
+            if let Some(before) = before {
+                (encoded.position, encoded.position_id) = (before.handle, before.id);
+            }
+            match position {
+                Some(_) => self.transaction.insert(&encoded)?,
+                None => self.transaction.add(&encoded)?,
+            };
+        }
+        let (tracking, id, line) = (self.tracking, self.numbered, self.line);
         let rules = &mut self.chain(table, chain).rules;
         match rules {
-            Rules::Known(slots) if tracking => {
+            Rules::Known(slots) if tracking || is_held => {
                 let rule = rule.clone();
                 let entry = Box::new(Ok(Entry { rule, counters }));
                 let position = position.unwrap_or(slots.len()).min(slots.len());
-                slots.insert(position, Slot::New { id, entry });
+                let slot = match is_held {
+                    true => Slot::Held {
+                        rule: Box::new(encoded),
+                        line,
+                        entry,
+                    },
+                    false => Slot::New { id, entry },
+                };
+                slots.insert(position, slot);
             }
             _ => *rules = Rules::Untracked,
         }
@@ -425,11 +488,13 @@ impl<'c> Session<'c> {
         match slot {
             Slot::Kept { handle, .. } => rule.handle = Some(*handle),
             Slot::New { id, .. } => rule.id = Some(*id),
+            Slot::Held { .. } => {} // nothing names it
         }
         rule
     }
 
-    /// The name of the rule in this place.
+    /// The name of the rule in this place. Where so many were named that it takes the kernel less to have all rules of the
+    /// chain written anew, they are held from here on, and no operation need name one.
     fn named_at(
         &mut self,
         table: usize,
@@ -445,6 +510,20 @@ impl<'c> Session<'c> {
                 number: position.saturating_add(1),
                 rules: slots.len(),
             });
+        }
+        let passed = match slots[position] {
+            // Those that were taken out are passed, too, until the commit.
+            Slot::Kept { at, .. } => position.max(at as usize),
+            // The kernel looks through the operations.
+            Slot::New { id, .. } => id as usize,
+            Slot::Held { .. } => 0,
+        };
+        let rules = slots.len();
+        if let Some(all) = &mut self.chain(table, chain).passed {
+            *all = all.saturating_add(passed);
+            if is_cheaper_anew(*all, rules) {
+                self.hold(table, chain)?;
+            }
         }
         match self.tables[table]
             .chains

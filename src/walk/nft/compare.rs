@@ -1,7 +1,7 @@
 //! What compares registers with values.
 
 use super::{Machine, Went, needed};
-use crate::nft::expr::{CmpOp, CmpRef, RangeOp, RangeRef};
+use crate::nft::expr::{CmpOp, CmpRef, ExpressionView, RangeOp, RangeRef, Register};
 use crate::walk::flow::Open;
 use crate::walk::registers::bits_of;
 use crate::walk::value::{Bit, Test, Value};
@@ -26,11 +26,11 @@ impl<'s> Machine<'_, 's> {
                 match op {
                     CmpOp::EQ => self.equal(&bits, wanted)?,
                     CmpOp::NEQ => !self.equal(&bits, wanted)?,
-                    CmpOp::LT => self.is_below(&bits, wanted, false)?,
-                    CmpOp::GTE => !self.is_below(&bits, wanted, false)?,
-                    CmpOp::LTE => self.is_below(&bits, wanted, true)?,
-                    CmpOp::GT => !self.is_below(&bits, wanted, true)?,
-                    _ => return Err(Open::unknown("it compares in a way that is not known here")),
+                    _ => {
+                        let (low, high) = self.bounds(cmp)?;
+                        let value = Value::of_bits(&bits);
+                        self.flow.ask(&value, Test::Within(low, high))?
+                    }
                 }
             }
         };
@@ -42,17 +42,23 @@ impl<'s> Machine<'_, 's> {
         self.flow.ask_each(bits.iter().copied().zip(wanted))
     }
 
-    /// Whether bits are below a value, or below or equal to it.
-    fn is_below(&mut self, bits: &[Bit], end: &[u8], inclusive: bool) -> Result<bool, Open> {
-        let end = number(end)?;
-        let last = match inclusive {
-            true => Some(end),
-            false => end.checked_sub(1),
-        };
-        match last {
-            Some(last) => self.flow.ask(&Value::of_bits(bits), Test::Within(0, last)),
-            None => Ok(false),
+    /// The first and the last number for which a rule goes on behind a comparison by order, and behind all that follow it and
+    /// compare the same bytes so: `tcp dport 10-20` is two. They are one question, so that a branch splits into those inside
+    /// and those outside, and not also into those below and above.
+    fn bounds(&self, first: &CmpRef<'s>) -> Result<(u128, u128), Open> {
+        let (bytes, (mut low, mut high)) = accepted(first)?;
+        for expression in self.rest.clone() {
+            let Ok(Ok(ExpressionView::Cmp(next))) = expression.map(|next| next.view()) else {
+                break;
+            };
+            match accepted(&next) {
+                Ok((same, (from, to))) if same == bytes => {
+                    (low, high) = (low.max(from), high.min(to));
+                }
+                _ => break, // another question
+            }
         }
+        Ok((low, high))
     }
 
     pub(super) fn range(&mut self, range: &RangeRef<'s>) -> Result<Went<'s>, Open> {
@@ -75,6 +81,23 @@ impl<'s> Machine<'_, 's> {
         };
         Ok(Went::on_if(is))
     }
+}
+
+/// Which bytes a comparison by order is of, and the first and the last number that it accepts; it accepts none if the first
+/// is above the last.
+fn accepted(cmp: &CmpRef<'_>) -> Result<((Register, usize), (u128, u128)), Open> {
+    const NONE: (u128, u128) = (1, 0);
+    let (register, data) = (needed(cmp.sreg())?, needed(cmp.data())?);
+    let end = needed(data.as_value())?;
+    let (length, end) = (end.len(), number(end)?);
+    let range = match needed(cmp.op())? {
+        CmpOp::LT => end.checked_sub(1).map_or(NONE, |last| (0, last)),
+        CmpOp::LTE => (0, end),
+        CmpOp::GT => end.checked_add(1).map_or(NONE, |first| (first, u128::MAX)),
+        CmpOp::GTE => (end, u128::MAX),
+        _ => return Err(Open::unknown("it compares in a way that is not known here")),
+    };
+    Ok(((register, length), range))
 }
 
 /// Bytes as a number, the first on top.

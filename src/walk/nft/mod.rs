@@ -29,7 +29,7 @@ use super::sets::SetChange;
 use super::steps::Action;
 use super::value::Value;
 use super::xt as extensions;
-use crate::nft::expr::{Data, ExpressionRef, ExpressionView, Register, Verdict};
+use crate::nft::expr::{Data, ExpressionIter, ExpressionRef, ExpressionView, Register, Verdict};
 
 /// How a rule goes on behind an expression.
 #[derive(Debug)]
@@ -60,6 +60,8 @@ pub(super) struct Machine<'b, 's> {
     pub(super) registers: &'b mut Registers,
     pub(super) changes: &'b mut Vec<SetChange>,
     pub(super) table: &'b TableOfRules<'s>,
+    /// The expressions behind the one that is carried out.
+    pub(super) rest: ExpressionIter<'s>,
 }
 
 /// An attribute that there must be.

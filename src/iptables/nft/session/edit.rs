@@ -17,6 +17,7 @@ impl Editor for Session<'_> {
     }
 
     fn clear(&mut self, table: usize) -> Result<(), Error> {
+        self.write_held()?;
         // To be deleted, it must be there.
         self.add_table(table)?;
         let state = &mut self.tables[table];
@@ -70,6 +71,7 @@ impl Editor for Session<'_> {
     }
 
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        self.write_held()?;
         if self.chain(table, chain).exists == Some(true) {
             return Err(Error::ChainExists {
                 table: self.tables[table].name.clone(),
@@ -80,16 +82,12 @@ impl Editor for Session<'_> {
         self.prepare(table, chain)?;
         let object = self.object(table, chain);
         self.transaction.create(&object)?;
-        *self.chain(table, chain) = ChainState {
-            exists: Some(true),
-            old_name: None,
-            added: false,
-            rules: Rules::Known(Vec::new()),
-        };
+        *self.chain(table, chain) = ChainState::without_rules(Some(true));
         Ok(())
     }
 
     fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        self.write_held()?;
         self.not_renamed(table, chain)?;
         self.prepare(table, chain)?;
         let state = &self.tables[table];
@@ -100,10 +98,8 @@ impl Editor for Session<'_> {
         let state = self.chain(table, chain);
         let is_new = cleared && state.exists == Some(false);
         *state = ChainState {
-            exists: Some(true),
             old_name: state.old_name.take(),
-            added: false,
-            rules: Rules::Known(Vec::new()),
+            ..ChainState::without_rules(Some(true))
         };
         let object = self.object(table, chain);
         self.transaction.add(&object)?;
@@ -121,6 +117,7 @@ impl Editor for Session<'_> {
     }
 
     fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        self.write_held()?;
         // The kernel would take the rules away with the chain.
         if !self.load(table, chain)?.is_empty() {
             return Err(Error::NotEmpty {
@@ -138,17 +135,14 @@ impl Editor for Session<'_> {
         }
         let object = self.object(table, chain);
         self.transaction.delete(&object)?;
-        *self.chain(table, chain) = ChainState {
-            // A built-in one comes back when something is put into it.
-            exists: (!is_builtin).then_some(false),
-            old_name: None,
-            added: false,
-            rules: Rules::Known(Vec::new()),
-        };
+        // A built-in one comes back when something is put into it.
+        let exists = (!is_builtin).then_some(false);
+        *self.chain(table, chain) = ChainState::without_rules(exists);
         Ok(())
     }
 
     fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error> {
+        self.write_held()?;
         if self.has_chain(table, to)? {
             return Err(Error::ChainExists {
                 table: self.tables[table].name.clone(),
@@ -179,12 +173,7 @@ impl Editor for Session<'_> {
         };
         self.transaction.add(&renamed)?;
         self.tables[table].renamed = true;
-        let gone = ChainState {
-            exists: Some(false),
-            old_name: None,
-            added: false,
-            rules: Rules::Known(Vec::new()),
-        };
+        let gone = ChainState::without_rules(Some(false));
         let state = std::mem::replace(self.chain(table, from), gone);
         // What leads to it does so by its new name.
         for other in self.tables[table].chains.values_mut() {
@@ -192,8 +181,7 @@ impl Editor for Session<'_> {
                 continue;
             };
             for slot in slots {
-                let (Slot::Kept { entry, .. } | Slot::New { entry, .. }) = slot;
-                if let Ok(entry) = &mut **entry
+                if let Ok(entry) = slot.entry_mut()
                     && let Some(name) = entry.rule.leads_to_mut()
                     && name == from
                 {
@@ -202,10 +190,10 @@ impl Editor for Session<'_> {
             }
         }
         *self.chain(table, to) = ChainState {
-            exists: Some(true),
-            added: false,
             old_name: Some(BString::from(old_name.as_bytes())),
+            passed: state.passed,
             rules: state.rules,
+            ..ChainState::without_rules(Some(true))
         };
         Ok(())
     }
@@ -281,10 +269,7 @@ impl Editor for Session<'_> {
         chain: &BStr,
     ) -> Result<Vec<Result<Entry, NotExpressible>>, Error> {
         let slots = self.load(table, chain)?;
-        let entry = |slot: &Slot| match slot {
-            Slot::Kept { entry, .. } | Slot::New { entry, .. } => Result::clone(entry),
-        };
-        Ok(slots.iter().map(entry).collect())
+        Ok(slots.iter().map(|slot| slot.entry().clone()).collect())
     }
 
     fn append(
@@ -295,9 +280,7 @@ impl Editor for Session<'_> {
         counters: Counters,
     ) -> Result<(), Error> {
         self.before_change(table, chain)?;
-        let encoded = self.encode(table, chain, rule, counters)?;
-        self.transaction.add(&encoded)?;
-        self.remember(table, chain, None, rule, counters)
+        self.put(table, chain, None, rule, counters)
     }
 
     fn insert(
@@ -310,18 +293,9 @@ impl Editor for Session<'_> {
     ) -> Result<(), Error> {
         self.before_change(table, chain)?;
         if position > 0 && position == self.rule_count(table, chain)? {
-            return self.append(table, chain, rule, counters);
+            return self.put(table, chain, None, rule, counters);
         }
-        let before = match position {
-            0 => None,
-            _ => Some(self.named_at(table, chain, position)?),
-        };
-        let mut encoded = self.encode(table, chain, rule, counters)?;
-        if let Some(before) = before {
-            (encoded.position, encoded.position_id) = (before.handle, before.id);
-        }
-        self.transaction.insert(&encoded)?;
-        self.remember(table, chain, Some(position), rule, counters)
+        self.put(table, chain, Some(position), rule, counters)
     }
 
     fn replace(
@@ -340,35 +314,27 @@ impl Editor for Session<'_> {
     fn splice(&mut self, table: usize, chain: &BStr, splices: &[Splice<'_>]) -> Result<(), Error> {
         self.prepare(table, chain)?;
         self.load(table, chain)?;
+        // How many rules the kernel passes, looking for those that are named.
+        let rules = self.rule_count(table, chain)?;
+        let passed = splices.iter().map(|splice| {
+            let out = splice.out.clone();
+            let ahead = if out.end < rules { out.end } else { 0 };
+            out.sum::<usize>() + splice.put.len().saturating_mul(ahead)
+        });
+        let put: usize = splices.iter().map(|splice| splice.put.len()).sum();
+        if is_cheaper_anew(passed.fold(0, usize::saturating_add), rules + put) {
+            self.hold(table, chain)?;
+        }
+        let is_held = self.chain(table, chain).is_held();
         // All places are said by rules that stay: none has to be remembered for that.
         let known = std::mem::replace(&mut self.chain(table, chain).rules, Rules::Untracked);
         let Rules::Known(mut slots) = known else {
             return Err(Error::Contended { attempts: 0 }); // cannot be: they were read
         };
-        // How many rules the kernel passes, looking for those that are named.
-        let passed = splices.iter().map(|splice| {
-            let out = splice.out.clone();
-            let ahead = if out.end < slots.len() { out.end } else { 0 };
-            out.sum::<usize>() + splice.put.len().saturating_mul(ahead)
-        });
-        let put: usize = splices.iter().map(|splice| splice.put.len()).sum();
-        let is_long = is_cheaper_anew(passed.fold(0, usize::saturating_add), slots.len() + put);
-        let listed = match is_long {
-            true => self.listed_rules(table, chain, &slots)?,
-            false => None,
-        };
-        if let Some(listed) = listed {
-            slots = self.write_anew(table, chain, slots, splices, &listed)?;
-            if self.tracking {
-                self.chain(table, chain).rules = Rules::Known(slots);
-            }
-            self.note_lines();
-            return Ok(());
-        }
         for splice in splices.iter().rev() {
             let behind = slots.get(splice.out.end);
             let behind = behind.map(|slot| self.named(table, chain, slot));
-            for slot in &slots[splice.out.clone()] {
+            for slot in slots[splice.out.clone()].iter().filter(|_| !is_held) {
                 let gone = self.named(table, chain, slot);
                 self.transaction.delete(&gone)?;
             }
@@ -376,6 +342,18 @@ impl Editor for Session<'_> {
             for &rule in &splice.put {
                 let counters = Counters::default();
                 let mut encoded = self.encode(table, chain, rule, counters)?;
+                let entry = Box::new(Ok(Entry {
+                    rule: rule.clone(),
+                    counters,
+                }));
+                if is_held {
+                    put.push(Slot::Held {
+                        rule: Box::new(encoded),
+                        line: self.line,
+                        entry,
+                    });
+                    continue;
+                }
                 match &behind {
                     Some(behind) => {
                         (encoded.position, encoded.position_id) = (behind.handle, behind.id);
@@ -383,17 +361,13 @@ impl Editor for Session<'_> {
                     }
                     None => _ = self.transaction.add(&encoded)?,
                 }
-                let entry = Box::new(Ok(Entry {
-                    rule: rule.clone(),
-                    counters,
-                }));
                 let id = self.numbered;
                 put.push(Slot::New { id, entry });
             }
             slots.splice(splice.out.clone(), put);
         }
         let comes = splices.iter().any(|splice| !splice.put.is_empty());
-        if self.tracking || !comes {
+        if self.tracking || is_held || !comes {
             self.chain(table, chain).rules = Rules::Known(slots);
         }
         self.note_lines();
@@ -402,7 +376,9 @@ impl Editor for Session<'_> {
 
     fn remove(&mut self, table: usize, chain: &BStr, position: usize) -> Result<(), Error> {
         let named = self.named_at(table, chain, position)?;
-        self.transaction.delete(&named)?;
+        if !self.chain(table, chain).is_held() {
+            self.transaction.delete(&named)?;
+        }
         if let Rules::Known(slots) = &mut self.chain(table, chain).rules {
             slots.remove(position);
         }
@@ -410,6 +386,7 @@ impl Editor for Session<'_> {
     }
 
     fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error> {
+        self.write_held()?;
         let slots = self.load(table, chain)?;
         let concerned = |at: usize| position.is_none_or(|position| position == at);
         // Those of this change are written once more, without counters.
@@ -424,6 +401,7 @@ impl Editor for Session<'_> {
                     }
                     _ => {} // at 0
                 },
+                Slot::Held { .. } => {} // cannot be: they were written
             }
         }
         for (at, rule) in again {
@@ -438,14 +416,98 @@ impl Editor for Session<'_> {
 }
 
 impl Session<'_> {
-    /// The kernel's rules of a chain by their handles, to be written as they are; `None` if some of these are not among
-    /// them, or have sets or chains that come and go with them.
+    /// Deletes all rules of a chain at once, to write those that stay as they are listed, with their counters, and all others
+    /// when no more of them come or go. If some have sets or chains that come and go with them, or are new and iptables has no
+    /// words for them, nothing is done.
+    pub(super) fn hold(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
+        let state = self.chain(table, chain);
+        if state.is_held() || state.passed.take().is_none() {
+            return Ok(());
+        }
+        let mut listed = self.listed_rules(table, chain)?;
+        let slots = self.load(table, chain)?;
+        let can_be_written = |slot: &Slot| match slot {
+            Slot::Kept { handle, .. } => listed.contains_key(handle),
+            other => other.entry().is_ok(),
+        };
+        if !slots.iter().all(can_be_written) {
+            return Ok(());
+        }
+        let mut held = Vec::with_capacity(slots.len());
+        for slot in std::mem::take(slots) {
+            let (rule, entry) = match slot {
+                Slot::Kept { handle, entry, .. } => {
+                    let mut rule = listed.remove(&handle).unwrap_or_default();
+                    if self.tracking {
+                        self.numbered += 1;
+                        rule.id = Some(self.numbered);
+                    }
+                    (rule, entry)
+                }
+                Slot::New { entry, .. } | Slot::Held { entry, .. } => {
+                    let Ok(known) = &*entry else {
+                        continue; // cannot be: all can be written
+                    };
+                    let rule = self.encode(table, chain, &known.rule, known.counters)?;
+                    (rule, entry)
+                }
+            };
+            held.push(Slot::Held {
+                rule: Box::new(rule),
+                line: self.line,
+                entry,
+            });
+        }
+        *self.load(table, chain)? = held;
+        let object = self.object(table, chain);
+        let state = &self.tables[table];
+        let name = object.name.unwrap_or_default();
+        self.transaction
+            .flush_chain(state.family.into(), state.name.as_str(), name)?;
+        self.note_lines();
+        Ok(())
+    }
+
+    /// Writes the rules that are held, before something that may depend on their being there.
+    pub(super) fn write_held(&mut self) -> Result<(), Error> {
+        self.note_lines();
+        for table in &mut self.tables {
+            let mut held: Vec<_> = (table.chains.iter_mut())
+                .filter(|(_, chain)| chain.is_held())
+                .collect();
+            held.sort_unstable_by_key(|(name, _)| *name);
+            for (_, chain) in held {
+                let rules = std::mem::replace(&mut chain.rules, Rules::Untracked);
+                let Rules::Known(mut slots) = rules else {
+                    continue;
+                };
+                for slot in &mut slots {
+                    let Slot::Held { rule, line, entry } = slot else {
+                        continue;
+                    };
+                    self.transaction.add(&**rule)?;
+                    self.lines.resize(self.transaction.len(), *line);
+                    *slot = Slot::New {
+                        id: rule.id.unwrap_or_default(),
+                        entry: entry.clone(),
+                    };
+                }
+                if self.tracking {
+                    chain.rules = Rules::Known(slots);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The kernel's rules of a chain by their handles, to be written as they are, but for those that have sets or chains that
+    /// come and go with them.
     fn listed_rules(
         &mut self,
         table: usize,
         chain: &BStr,
-        slots: &[Slot],
-    ) -> Result<Option<HashMap<u64, nft::Rule<'static>>>, Error> {
+    ) -> Result<HashMap<u64, nft::Rule<'static>>, Error> {
+        self.guard()?;
         let kernel_name = self.object(table, chain).name.unwrap_or_default();
         let state = &self.tables[table];
         let filter = RuleFilter::chain(state.family.into(), &state.name, &*kernel_name);
@@ -462,65 +524,7 @@ impl Session<'_> {
             }
         });
         self.dumped(listed)?;
-        let is_listed = |slot: &Slot| match slot {
-            Slot::Kept { handle, .. } => rules.contains_key(handle),
-            Slot::New { .. } => false,
-        };
-        Ok(slots.iter().all(is_listed).then_some(rules))
-    }
-
-    /// As `splice`, by deleting all rules at once and writing those that stay as they are listed, with their counters.
-    fn write_anew(
-        &mut self,
-        table: usize,
-        chain: &BStr,
-        slots: Vec<Slot>,
-        splices: &[Splice<'_>],
-        listed: &HashMap<u64, nft::Rule<'static>>,
-    ) -> Result<Vec<Slot>, Error> {
-        let object = self.object(table, chain);
-        let state = &self.tables[table];
-        let name = object.name.unwrap_or_default();
-        self.transaction
-            .flush_chain(state.family.into(), state.name.as_str(), name)?;
-        let mut splices = splices.iter().peekable();
-        let mut all = Vec::new();
-        let mut slots = slots.into_iter().enumerate().peekable();
-        loop {
-            let at = slots.peek().map(|(at, _)| *at);
-            if let Some(splice) =
-                splices.next_if(|splice| at.is_none_or(|at| splice.out.start <= at))
-            {
-                for &rule in &splice.put {
-                    let counters = Counters::default();
-                    let encoded = self.encode(table, chain, rule, counters)?;
-                    self.transaction.add(&encoded)?;
-                    let entry = Box::new(Ok(Entry {
-                        rule: rule.clone(),
-                        counters,
-                    }));
-                    let id = self.numbered;
-                    all.push(Slot::New { id, entry });
-                }
-                while slots.next_if(|(at, _)| splice.out.contains(at)).is_some() {}
-                continue;
-            }
-            let Some((_, slot)) = slots.next() else {
-                return Ok(all);
-            };
-            if let Slot::Kept { handle, entry, .. } = slot
-                && let Some(rule) = listed.get(&handle)
-            {
-                let mut rule = rule.clone();
-                if self.tracking {
-                    self.numbered += 1;
-                    rule.id = Some(self.numbered);
-                }
-                self.transaction.add(&rule)?;
-                let id = self.numbered;
-                all.push(Slot::New { id, entry });
-            }
-        }
+        Ok(rules)
     }
 
     /// Sets the counters of the kernel's rules to 0, given their handles and places. They have other
@@ -556,7 +560,10 @@ impl Session<'_> {
         if let Some(too_long) = failed {
             return Err(too_long.into());
         }
-        let rules = &mut self.chain(table, chain).rules;
+        let ChainState { rules, passed, .. } = self.chain(table, chain);
+        if !zeroed.is_empty() {
+            *passed = None; // what else these rules have, no entry says
+        }
         match rules {
             _ if zeroed.is_empty() => {}
             Rules::Known(slots) if tracking => {
