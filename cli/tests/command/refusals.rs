@@ -403,6 +403,15 @@ fn without_the_right_nothing_is_done() {
             3,
             "Permission denied (you must be root)",
         ),
+        ("iptables-legacy-save", 0, ""),
+        ("ip6tables-legacy-save", 0, ""),
+        (
+            "iptables-legacy-restore",
+            2,
+            "unable to initialize table 'filter'\nError occurred at line: 1",
+        ),
+        ("iptables-legacy-restore /dev/null", 0, ""),
+        ("ip6tables-legacy-restore -T nat", 0, ""),
     ] {
         // Root without it; another user namespace cannot be had everywhere.
         let mut command = Command::new(find("setpriv"));
