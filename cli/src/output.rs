@@ -66,9 +66,12 @@ impl Error {
                 chainwright::Error::Netlink(error)
                 | chainwright::Error::Snapshot(SnapshotError::Netlink(error)),
             ) => Some(error),
-            Self::Work(chainwright::Error::Kubelet(kube::kubelet::Error::Read(error))) => {
-                Some(error)
-            }
+            Self::Work(
+                chainwright::Error::Kubelet(kube::kubelet::Error::Read(error))
+                | chainwright::Error::Guard(kube::guard::Error::Tables(kube::declared::Error::Read(
+                    error,
+                ))),
+            ) => Some(error),
             Self::Work(chainwright::Error::Commit(error)) => error.source.as_ref(),
             Self::Work(chainwright::Error::Kubelet(kube::kubelet::Error::Commit(error))) => {
                 error.source.as_ref()

@@ -71,6 +71,10 @@ pub(super) trait Editor {
     ) -> Result<(), Error>;
     /// The policy of a built-in chain that is there, as the kernel has it.
     fn policy(&mut self, table: usize, chain: &BStr) -> Result<Option<Policy>, Error>;
+    /// Whether a built-in chain is there: those of nf_tables are made when something is put into them.
+    fn has_builtin(&mut self, table: usize, chain: &BStr) -> Result<bool, Error> {
+        Ok(self.policy(table, chain)?.is_some())
+    }
     /// Number of the chain's rules.
     fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error>;
     /// The chain's rules.
@@ -351,6 +355,12 @@ impl TableEdit<'_> {
     ) -> Result<(), Error> {
         let (from, to) = (from.as_ref().as_bstr(), to.as_ref().as_bstr());
         self.not_target(to)?;
+        if self.is_builtin(from) && !self.is_builtin(to) && self.has_chain(to)? {
+            return Err(Error::ChainExists {
+                table: self.name.to_owned(),
+                chain: to.to_owned(),
+            });
+        }
         self.not_builtin(from)?;
         self.not_builtin(to)?;
         self.editor.rename_chain(self.table, from, to)
@@ -554,6 +564,9 @@ impl TableEdit<'_> {
         let rules = self.editor.rule_count(self.table, chain)?;
         match number.checked_sub(1) {
             Some(position) if position < rules => Ok(position),
+            _ if self.is_builtin(chain) && !self.editor.has_builtin(self.table, chain)? => {
+                Err(Error::no_such_chain(self.name, chain, []))
+            }
             _ => Err(self.no_such_number(chain, number, rules)),
         }
     }
@@ -575,25 +588,14 @@ impl TableEdit<'_> {
 
     /// Says that the chain has the name of a verdict, of which there is no other in the line of a rule.
     fn not_verdict(&self, chain: &BStr) -> Result<(), Error> {
-        match chain.as_bytes() {
-            b"ACCEPT" | b"DROP" | b"RETURN" | b"QUEUE" => Err(Error::TargetName {
-                table: self.name.to_owned(),
-                chain: chain.to_owned(),
-            }),
-            _ => Ok(()),
+        match is_verdict(chain) {
+            true => Err(target_name(self.name, chain)),
+            false => Ok(()),
         }
     }
 
-    /// The same for targets that are extensions, too.
     fn not_target(&self, chain: &BStr) -> Result<(), Error> {
-        self.not_verdict(chain)?;
-        match xt::Target::named(self.family, chain) {
-            None => Ok(()),
-            Some(_) => Err(Error::TargetName {
-                table: self.name.to_owned(),
-                chain: chain.to_owned(),
-            }),
-        }
+        not_target(self.family, self.name, chain)
     }
 
     fn not_builtin(&self, chain: &BStr) -> Result<(), Error> {
@@ -604,5 +606,24 @@ impl TableEdit<'_> {
             });
         }
         Ok(())
+    }
+}
+
+fn is_verdict(chain: &BStr) -> bool {
+    matches!(chain.as_bytes(), b"ACCEPT" | b"DROP" | b"RETURN" | b"QUEUE")
+}
+
+fn target_name(table: &str, chain: &BStr) -> Error {
+    Error::TargetName {
+        table: table.to_owned(),
+        chain: chain.to_owned(),
+    }
+}
+
+/// Says that the chain has the name of a verdict, or of a target that is an extension.
+pub(super) fn not_target(family: Family, table: &str, chain: &BStr) -> Result<(), Error> {
+    match is_verdict(chain) || xt::Target::named(family, chain).is_some() {
+        true => Err(target_name(table, chain)),
+        false => Ok(()),
     }
 }

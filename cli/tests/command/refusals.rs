@@ -1,6 +1,7 @@
 //! Bad input to the verbs that operators and agents use: a message that names the cause and what to do, the documented exit
 //! code, and every table as it was.
 
+use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use crate::common::needs::find;
@@ -132,7 +133,7 @@ const VERBS: &[Case] = &[
         "restore --keep-foreign KUBE-*",
         "*mangle\n:INPUT ACCEPT [x:0]\nCOMMIT\n",
         2,
-        &["invalid policy counters"],
+        &["invalid policy counters for chain 'INPUT'"],
     ),
     (
         "restore --keep-foreign KUBE-*",
@@ -387,6 +388,12 @@ fn without_the_right_nothing_is_done() {
         ),
         ("doctor", 2, "CAP_NET_ADMIN"),
         (
+            "guard kubelet --backend nft",
+            2,
+            "nf_tables takes CAP_NET_ADMIN",
+        ),
+        ("guard kubelet --backend legacy", 2, "CAP_NET_ADMIN"),
+        (
             "iptables -A INPUT -j ACCEPT",
             4,
             "Permission denied (you must be root)",
@@ -396,6 +403,15 @@ fn without_the_right_nothing_is_done() {
             3,
             "Permission denied (you must be root)",
         ),
+        ("iptables-legacy-save", 0, ""),
+        ("ip6tables-legacy-save", 0, ""),
+        (
+            "iptables-legacy-restore",
+            2,
+            "unable to initialize table 'filter'\nError occurred at line: 1",
+        ),
+        ("iptables-legacy-restore /dev/null", 0, ""),
+        ("ip6tables-legacy-restore -T nat", 0, ""),
     ] {
         // Root without it; another user namespace cannot be had everywhere.
         let mut command = Command::new(find("setpriv"));
@@ -409,6 +425,28 @@ fn without_the_right_nothing_is_done() {
         assert!(error.contains(said), "{line}: {error}");
         assert_eq!(state(&sandbox), before, "{line}");
     }
+}
+
+/// The right to change legacy tables without that to read their names is not enough for a guard: it does not begin.
+#[test]
+fn a_guard_that_may_not_look_ends() {
+    let sandbox = prepared();
+    let mut command = Command::new(find("setpriv"));
+    let ids = ["--reuid", "65534", "--regid", "65534", "--clear-groups"];
+    let rights = ["--inh-caps", "+net_admin", "--ambient-caps", "+net_admin"];
+    // It does not lie where everybody may go.
+    let copy = tempfile::Builder::new().tempfile_in("/tmp").unwrap();
+    std::fs::copy(PROGRAM, copy.path()).unwrap();
+    let path = copy.into_temp_path();
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    command
+        .args(ids)
+        .args(rights)
+        .arg(path.as_os_str())
+        .args(words("guard kubelet --backend legacy --lock none"));
+    let (exit, error) = run(&sandbox, &mut command, "");
+    assert_eq!(exit, Some(2), "{error}");
+    assert!(error.contains("the names of the tables"), "{error}");
 }
 
 /// Who waits for the lock in vain says who holds it.

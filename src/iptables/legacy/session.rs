@@ -176,8 +176,8 @@ impl Editor for Session<'_> {
     }
 
     fn rename_chain(&mut self, table: usize, from: &BStr, to: &BStr) -> Result<(), Error> {
-        let id = self.chain(table, from)?;
         self.is_free(table, to)?;
+        let id = self.chain(table, from)?;
         Ok(self.draft(table).rename_chain(id, to)?)
     }
 

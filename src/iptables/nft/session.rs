@@ -453,6 +453,21 @@ impl<'c> Session<'c> {
                 None => self.transaction.add(&encoded)?,
             };
         }
+        self.remember(table, chain, position, encoded, rule, counters);
+        Ok(())
+    }
+
+    /// Notes a rule that was put into a chain, at a position or at the end.
+    fn remember(
+        &mut self,
+        table: usize,
+        chain: &BStr,
+        position: Option<usize>,
+        encoded: nft::Rule<'static>,
+        rule: &Rule,
+        counters: Counters,
+    ) {
+        let is_held = self.chain(table, chain).is_held();
         let (tracking, id, line) = (self.tracking, self.numbered, self.line);
         let rules = &mut self.chain(table, chain).rules;
         match rules {
@@ -473,7 +488,6 @@ impl<'c> Session<'c> {
             _ => *rules = Rules::Untracked,
         }
         self.note_lines();
-        Ok(())
     }
 
     /// A rule that only names the one in this slot.

@@ -8,7 +8,8 @@ use super::chains::Read;
 use super::complaint::{Complaint, NO_CHAIN};
 use super::list::{Columns, as_rules};
 use super::{Program, in_a_line};
-use crate::iptables::text::{Called, Command, Listing, Verb, Wait, carry_out};
+use crate::iptables::edit::not_target;
+use crate::iptables::text::{Called, Command, Listing, Verb, carry_out};
 use crate::iptables::{
     Backend, ChainKind, Counters, Error, Iptables, Policy, Rule, Target, builtins, tables_in_use,
 };
@@ -60,11 +61,7 @@ impl Program {
         if let Some(listing) = called.listing {
             return self.list(&command, &called, listing, table, output);
         }
-        self.change(&command, called.wait, table)?;
-        if called.verbose {
-            // It is done, whether that can be said or not.
-            let _ = self.show(&command, output);
-        }
+        self.change(&command, &called, table, output)?;
         Ok(Outcome::Changed)
     }
 
@@ -113,34 +110,66 @@ impl Program {
         output
             .write_all(text.as_bytes())
             .map_err(Complaint::of_output)?;
-        if let Some(number) = called.zero {
+        if called.zero {
             // What was counted is lost only once it is said.
             output.flush().map_err(Complaint::of_output)?;
             let zero = Command {
-                verb: Verb::Zero(number),
+                verb: Verb::Zero(None),
                 ..command.clone()
             };
             drop(lock);
-            self.change(&zero, called.wait, table)?;
-            if called.verbose {
-                let _ = self.show(&zero, output);
-            }
+            self.change(&zero, called, table, output)?;
         }
         Ok(Outcome::Said)
     }
 
-    /// Carries out a command.
-    fn change(&self, command: &Command, wait: Wait, table: &str) -> Result<(), Complaint> {
+    /// Carries out a command, and shows it if that is wanted.
+    fn change(
+        &self,
+        command: &Command,
+        called: &Called,
+        table: &str,
+        output: &mut dyn Write,
+    ) -> Result<(), Complaint> {
+        let mut chains: Vec<_> = command.chain.iter().cloned().collect();
+        let done = self.carry_out(command, called, table, &mut chains);
+        // As the real tools: they say first which chains they go through.
+        if called.verbose && (done.is_ok() || command.chain.is_none()) {
+            // It is done, whether that can be said or not.
+            let _ = self.show(command, &chains, output);
+        }
+        done
+    }
+
+    /// Carries out a command. Those that are for all chains put them into `chains` if their names are wanted.
+    fn carry_out(
+        &self,
+        command: &Command,
+        called: &Called,
+        table: &str,
+        chains: &mut Vec<BString>,
+    ) -> Result<(), Complaint> {
         let failed = |error: &Error| Complaint::of_command(self, error, command);
+        let builtin = builtins(table).unwrap_or_default();
+        // A name that no chain may have is refused before a table is opened, which makes a legacy one.
+        if let (Verb::NewChain, Some(name)) | (Verb::RenameChain(name), _) =
+            (&command.verb, &command.chain)
+        {
+            not_target(self.family, table, name.as_bstr()).map_err(|error| failed(&error))?;
+        }
+        let gone_through = || {
+            let builtin = builtin.iter().map(|builtin| BString::from(builtin.chain));
+            builtin.filter(|_| command.verb != Verb::DeleteChain)
+        };
         // Nothing is made for it to be emptied.
         if command.chain.is_none() && self.backend == Backend::Nft {
             let there = tables_in_use(self.backend, self.family).map_err(|error| failed(&error))?;
             if !there.iter().any(|name| name == table) {
+                chains.extend(gone_through());
                 return Ok(());
             }
         }
-        let (mut iptables, _lock) = self.open(&[table], Some(wait.patience()))?;
-        let builtin = builtins(table).unwrap_or_default();
+        let (mut iptables, _lock) = self.open(&[table], Some(called.wait.patience()))?;
         let changed = iptables.update(self.family, table, |edit| {
             // Agents make chains that are there already all day, and a transaction that the kernel takes back costs it
             // some 15 ms (a grace period of RCU).
@@ -153,15 +182,33 @@ impl Program {
                     chain: chain.clone(),
                 });
             }
-            // To be set to 0, a built-in chain must be there; nothing is made for it.
-            if let (Verb::Zero(_), Some(chain), Backend::Nft) =
+            // A built-in chain that is not there has counted nothing; it is not made for that.
+            if let (Verb::Zero(None), Some(chain), Backend::Nft) =
                 (&command.verb, &command.chain, self.backend)
                 && edit.is_builtin(chain.as_bstr())
                 && edit.policy(chain.as_bstr())?.is_none()
             {
+                return Ok(());
+            }
+            if called.verbose && command.chain.is_none() {
+                let mut others = edit.chains()?;
+                others.retain(|chain| !edit.is_builtin(chain.as_bstr()));
+                *chains = gone_through().chain(others).collect();
+            }
+            // So is a chain that is to be emptied: looking for it is cheaper than what the kernel takes back.
+            if let (Verb::Flush, Some(chain), Backend::Nft) =
+                (&command.verb, &command.chain, self.backend)
+                && !edit.has_chain(chain)?
+            {
                 return Err(Error::no_such_chain(table, chain.as_bstr(), []));
             }
-            carry_out(&mut command.clone(), None, edit)?;
+            // As the real tools: a policy counts packets from here on, and those of nf_tables take no counters for it.
+            let mut command = command.clone();
+            let is_policy = matches!(command.verb, Verb::Policy(_));
+            if is_policy && self.backend == Backend::Nft {
+                command.spec.counters = None;
+            }
+            carry_out(&mut command, is_policy.then(Counters::default), edit)?;
             // As the real one: built-in chains in which nothing is go with the others.
             if let (Verb::DeleteChain, None, Backend::Nft) =
                 (&command.verb, &command.chain, self.backend)
@@ -175,12 +222,12 @@ impl Program {
                     }
                 }
             }
-            // As the real tools: packets are counted from here on.
-            let counted_anew = match (&command.verb, self.backend) {
-                (Verb::Policy(_), Backend::Nft) | (Verb::Flush, Backend::Legacy) => builtin,
-                _ => &[],
-            };
-            for builtin in counted_anew {
+            // So do legacy chains that are emptied.
+            let emptied = matches!(
+                (&command.verb, self.backend),
+                (Verb::Flush, Backend::Legacy)
+            );
+            for builtin in builtin.iter().filter(|_| emptied) {
                 let is_it = |chain: &BString| chain == builtin.chain;
                 if command.chain.as_ref().is_none_or(is_it) {
                     edit.set_policy(builtin.chain, None, Some(Counters::default()))?;
@@ -225,7 +272,12 @@ impl Program {
     }
 
     /// Shows the command's rules.
-    fn show(&self, command: &Command, output: &mut dyn Write) -> Result<(), Complaint> {
+    fn show(
+        &self,
+        command: &Command,
+        chains: &[BString],
+        output: &mut dyn Write,
+    ) -> Result<(), Complaint> {
         let takes_rule = matches!(
             command.verb,
             Verb::Append | Verb::Insert(_) | Verb::Replace(_) | Verb::Delete | Verb::Check
@@ -242,7 +294,7 @@ impl Program {
             Verb::Zero(None) => "Zeroing",
             _ => "",
         };
-        if let (false, Some(chain)) = (done.is_empty(), &command.chain) {
+        for chain in chains.iter().filter(|_| !done.is_empty()) {
             text.push(done).push(" chain `").push(chain).push("'\n");
         }
         output

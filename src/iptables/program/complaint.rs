@@ -31,7 +31,7 @@ pub(in crate::iptables) const DEVIATIONS: &[Deviation] = &[
         why: "A listing should not wait for a name server.",
     },
     Deviation {
-        about: "`-v` with -F, -X and -Z, and iptables-restore -v",
+        about: "iptables-restore -v",
         iptables: "says which chains it goes through",
         ours: "says nothing",
         why: "Nobody reads it by program.",
@@ -122,6 +122,19 @@ impl Complaint {
         self.message.push(b'\n');
         self.message.extend_from_slice(line.as_bytes());
         self
+    }
+
+    /// Why a line `:CHAIN POLICY` cannot be carried out in a legacy table.
+    pub(super) fn of_policy(content: &[u8], line: usize, why: &str) -> Self {
+        let mut words = content
+            .get(1..)
+            .unwrap_or_default()
+            .fields_with(|c| c == ' ');
+        let mut next = || words.next().unwrap_or_default().as_bstr();
+        let (chain, policy) = (next(), next());
+        Self::other(format!(
+            "Can't set policy `{policy}' on `{chain}' line {line}: {why}"
+        ))
     }
 
     /// The same about a line of a text.
@@ -228,6 +241,7 @@ impl Complaint {
             },
             Error::NoSuchChain { .. } => match command.verb {
                 Verb::Check | Verb::Delete => Self::plain(NO_RULE),
+                Verb::Zero(Some(_)) if program.backend == Backend::Nft => Self::plain(NO_RULE),
                 Verb::Policy(_) => Self::plain("Bad built-in chain name."),
                 _ => Self::plain(NO_CHAIN),
             },
@@ -255,6 +269,7 @@ impl Complaint {
             Error::NoSuchNumber { .. } => Self::plain(match command.verb {
                 Verb::Insert(_) => "Index of insertion too big.",
                 Verb::Replace(_) => "Index of replacement too big.",
+                Verb::Zero(_) if program.backend == Backend::Nft => NO_RULE,
                 Verb::Zero(_) => "Index of counter too big.",
                 _ => "Index of deletion too big.",
             }),

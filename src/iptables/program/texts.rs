@@ -12,7 +12,7 @@ use crate::iptables::text::{
     Command, NO_NAME, NO_POLICY, Omissions, RestoreOptions, SaveOptions, Wait, read, save_missing,
     words,
 };
-use crate::iptables::{Backend, Error, Family, Tables, Target, builtins};
+use crate::iptables::{Backend, Error, Tables, Target, builtins};
 
 /// An option: letter, name, the name of its value if it has one, what it is for.
 type Known = (u8, &'static str, Option<&'static str>, &'static str);
@@ -152,24 +152,18 @@ impl Program {
         let names: Vec<&str> = table.as_deref().into_iter().collect();
         let failed = |error: Error| Complaint::of_command(self, &error, &Command::none());
         // Without a lock, as the real one.
-        let (mut iptables, _) = self.open(&names, None).map_err(|complaint| {
-            match (self.backend, complaint.status, names.first()) {
-                (Backend::Legacy, Status::Version, None) => Complaint::bare(
-                    Status::Other,
-                    format!(
-                        "Failed to list table names in /proc/net/{}_tables_names: Permission denied\n",
-                        match self.family {
-                            Family::Ipv4 => "ip",
-                            Family::Ipv6 => "ip6",
-                        }
-                    ),
-                ),
-                (Backend::Legacy, Status::Version, Some(_)) => {
-                    Complaint::other("Cannot initialize: Permission denied (you must be root)")
-                }
-                _ => complaint,
+        let (mut iptables, _) = match self.open(&names, None) {
+            Err(complaint) if self.cannot_open(&complaint) => {
+                return match names.first() {
+                    // As the real one, which lists those that it may see.
+                    None => Ok(()),
+                    Some(_) => Err(Complaint::other(
+                        "Cannot initialize: Permission denied (you must be root)",
+                    )),
+                };
             }
-        })?;
+            opened => opened?,
+        };
         let tables = iptables.read(self.family, &names).map_err(failed)?;
         let options = SaveOptions {
             counters: value(b'c').is_some(),
@@ -250,12 +244,28 @@ impl Program {
             test: has(b't'),
             table,
         };
-        let named = text.lines().filter_map(|line| line.strip_prefix(b"*"));
-        let named = named.filter_map(|name| name.trim_ascii().to_str().ok());
-        let wanted = |name: &&str| options.table.as_deref().is_none_or(|only| only == *name);
-        let named = named.filter(wanted).filter(|name| builtins(name).is_some());
-        let named: Vec<&str> = named.collect();
-        let (mut iptables, _lock) = self.open(&named, Some(wait.patience()))?;
+        let named = text.lines().zip(1..).filter_map(|(line, number)| {
+            let name = line.strip_prefix(b"*")?.trim_ascii().to_str().ok()?;
+            let wanted = options.table.as_deref().is_none_or(|only| only == name);
+            wanted.then_some((name, number))
+        });
+        let known = named.clone().map(|(name, _)| name);
+        let known: Vec<&str> = known.filter(|name| builtins(name).is_some()).collect();
+        let (mut iptables, _lock) = match self.open(&known, Some(wait.patience())) {
+            Err(complaint) if self.cannot_open(&complaint) => {
+                let mut lines = text.lines().filter_map(|line| line.trim_ascii().first());
+                let is_of_tables = lines
+                    .find(|first| **first != b'#')
+                    .is_none_or(|first| *first == b'*');
+                return Err(match named.clone().next() {
+                    Some((name, line)) => self.uninitialized(name, line),
+                    // There is nothing to be opened for.
+                    None if is_of_tables => return Ok(()),
+                    None => complaint,
+                });
+            }
+            opened => opened?,
+        };
         match iptables.restore(self.family, &text, &options) {
             // As the real ones: a table that the text lacks is one that nothing is to be done with.
             Ok(_) | Err(Error::NotInText { .. }) => Ok(()),
@@ -272,16 +282,23 @@ impl Program {
             Error::Text { line, error } => {
                 let content = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
                 match content.first() {
+                    Some(b':')
+                        if error.message.contains("is not a policy")
+                            && self.backend == Backend::Legacy =>
+                    {
+                        Complaint::of_policy(content, *line, "Bad policy name")
+                    }
                     Some(b':') if error.message.contains("is not a policy") => {
                         Complaint::plain("Bad policy name.").in_line(self.backend, *line)
                     }
                     Some(b':') if error.message == NO_POLICY => {
-                        Complaint::parameter(format!("{}: line {line} policy invalid", self.name))
+                        let message = format!("{}: line {line} policy invalid", self.name);
+                        at(Complaint::parameter(message), *line)
                     }
-                    Some(b':') if error.message == NO_NAME => Complaint::parameter(format!(
-                        "{}: line {line} chain name invalid",
-                        self.name
-                    )),
+                    Some(b':') if error.message == NO_NAME => {
+                        let message = format!("{}: line {line} chain name invalid", self.name);
+                        at(Complaint::parameter(message), *line)
+                    }
                     // It is no line of a table.
                     _ if error.message.contains("is expected") => {
                         Complaint::plain(&format!("line {line} failed"))
@@ -300,8 +317,14 @@ impl Program {
                     return at(Complaint::parameter(message), *line);
                 }
                 if let Error::NoSuchTable { name, .. } = &**error {
-                    let message = format!("{}: unable to initialize table '{name}'", self.name);
-                    return at(Complaint::parameter(message), *line);
+                    return self.uninitialized(name, *line);
+                }
+                let content = text.lines().nth(line.saturating_sub(1)).unwrap_or_default();
+                if matches!(**error, Error::NoPolicy { .. })
+                    && self.backend == Backend::Legacy
+                    && content.starts_with(b":")
+                {
+                    return Complaint::of_policy(content, *line, "Bad built-in chain name");
                 }
                 if let (Error::NoSuchChain { chain, .. }, target) =
                     (&**error, &command.spec.rule.target)
@@ -332,6 +355,17 @@ impl Program {
             }
             other => Complaint::of_command(self, other, &Command::none()),
         }
+    }
+
+    /// Whether that is why legacy tables cannot be opened: by anybody here, or by the caller.
+    fn cannot_open(&self, complaint: &Complaint) -> bool {
+        self.backend == Backend::Legacy && complaint.status == Status::Version
+    }
+
+    /// A legacy table that a line names cannot be opened.
+    fn uninitialized(&self, table: &str, line: usize) -> Complaint {
+        let message = format!("{}: unable to initialize table '{table}'", self.name);
+        Complaint::parameter(message).behind(&format!("Error occurred at line: {line}"))
     }
 
     /// The command in a line of the text, as far as it can be read.

@@ -6,7 +6,7 @@ use crate::iptables::{Counters, Error, Policy, Rule};
 
 /// Does what a command says. How many rules were put in.
 ///
-/// `counters` are those of its rule, unless it says others.
+/// `counters` are those of its rule or policy, unless it says others.
 pub(in crate::iptables) fn carry_out(
     command: &mut Command,
     counters: Option<Counters>,
@@ -21,7 +21,8 @@ pub(in crate::iptables) fn carry_out(
     if *for_other_family {
         return Ok(0);
     }
-    let counters = spec.counters.take().or(counters).unwrap_or_default();
+    let given = spec.counters.take().or(counters);
+    let counters = given.unwrap_or_default();
     let Some(chain) = &*chain else {
         match verb {
             Verb::DeleteChain => table.remove_all_chains()?,
@@ -100,7 +101,7 @@ pub(in crate::iptables) fn carry_out(
                     return Err(Error::Policy { policy });
                 }
             };
-            table.set_policy(chain, Some(policy), None)?;
+            table.set_policy(chain, Some(policy), given)?;
         }
     }
     Ok(put_in)

@@ -625,17 +625,12 @@ impl<'r> Restorer<'r> {
             let message = format!("`{other}` is not a policy (ACCEPT, DROP or -)");
             in_line(ParseError::new(column(policy_word), message))
         };
-        let policy = match policy_word.text().as_bytes() {
-            b"-" => None,
-            // A user's chain has none. As iptables-nft does it, what stands in its place is not looked at.
-            _ if !is_builtin && self.backend == Backend::Nft => None,
-            b"ACCEPT" => Some(Policy::Accept),
-            b"DROP" => Some(Policy::Drop),
-            other => return Err(bad_policy(other.as_bstr())),
-        };
+        // A user's chain has none. As iptables-nft does it, what stands in its place is not looked at.
+        let has_policy =
+            policy_word.text() != "-" && (is_builtin || self.backend == Backend::Legacy);
         // Of a chain without a policy, what stands in the place of its counters is not looked at: but of a built-in one by
         // iptables-nft.
-        let has_counters = policy.is_some() || (is_builtin && self.backend == Backend::Nft);
+        let has_counters = has_policy || (is_builtin && self.backend == Backend::Nft);
         let word = found.next();
         let given = word.and_then(|word| bracketed(word.text()));
         if has_counters && given.is_none() && (word.is_some() || self.options.counters) {
@@ -643,11 +638,23 @@ impl<'r> Restorer<'r> {
             let place = column(word.unwrap_or(policy_word));
             return Err(in_line(ParseError::new(place, message)));
         }
+        if has_policy && !is_builtin {
+            return Err(Error::NoPolicy {
+                table: table.name().to_owned(),
+                chain,
+            });
+        }
+        let policy = match policy_word.text().as_bytes() {
+            _ if !has_policy => None,
+            b"ACCEPT" => Some(Policy::Accept),
+            b"DROP" => Some(Policy::Drop),
+            other => return Err(bad_policy(other.as_bstr())),
+        };
         if xt::Target::named(self.family, &chain).is_some() {
             self.chains.insert(chain.clone());
         }
         table.declare(&chain)?;
-        if is_builtin || policy.is_some() {
+        if is_builtin {
             let counters = if self.options.counters { given } else { None };
             table.set_policy(&chain, policy, Some(counters.unwrap_or_default()))?;
         }

@@ -175,7 +175,7 @@ impl Guard {
     /// Opens the tables, and listens from here on.
     ///
     /// # Errors
-    /// Those of opening them.
+    /// Those of opening them, and of listing legacy ones.
     pub fn open(
         declared: Declared,
         backend: Backend,
@@ -198,8 +198,16 @@ impl Guard {
             }
             Backend::Legacy => {
                 let iptables = Iptables::legacy().map_err(declared::Error::from)?;
+                let mut iptables = iptables.with_retry(options.retry);
+                for family in Family::ALL {
+                    // Who may not read the tables' names now may not later either.
+                    if declared.tables().iter().any(|(of, _)| *of == family) {
+                        let names = iptables.tables_in_use(family);
+                        names.map_err(declared::Error::from)?;
+                    }
+                }
                 Way::Legacy {
-                    iptables: Box::new(iptables.with_retry(options.retry)),
+                    iptables: Box::new(iptables),
                     poll: Box::new(Poll::new(&declared, &options, now)),
                     audit: None,
                     namespace: fs::read_link("/proc/thread-self/ns/net").ok(),

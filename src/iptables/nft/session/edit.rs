@@ -237,7 +237,8 @@ impl Editor for Session<'_> {
                 chain: chain.to_owned(),
             });
         };
-        self.prepare(table, chain)?;
+        self.add_table(table)?;
+        self.chain(table, chain).added = true;
         let mut object =
             self.object(table, chain)
                 .with_hook(builtin.chain_type, builtin.hook, builtin.priority);
@@ -257,6 +258,10 @@ impl Editor for Session<'_> {
             Some(nft::Policy::DROP) => Policy::Drop,
             _ => Policy::Accept,
         }))
+    }
+
+    fn has_builtin(&mut self, table: usize, chain: &BStr) -> Result<bool, Error> {
+        Ok(self.chain(table, chain).added || self.policy(table, chain)?.is_some())
     }
 
     fn rule_count(&mut self, table: usize, chain: &BStr) -> Result<usize, Error> {
@@ -306,9 +311,22 @@ impl Editor for Session<'_> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error> {
-        // In the place of the old one, then the old one away: so it works for new rules, too.
-        self.insert(table, chain, position, rule, counters)?;
-        self.remove(table, chain, position.saturating_add(1))
+        let handle = self.named_at(table, chain, position)?.handle;
+        let is_held = self.chain(table, chain).is_held();
+        let Some(handle) = handle.filter(|_| !is_held) else {
+            // The kernel replaces by handles only, and this change makes the rule.
+            self.insert(table, chain, position, rule, counters)?;
+            return self.remove(table, chain, position.saturating_add(1));
+        };
+        self.before_change(table, chain)?;
+        let mut encoded = self.encode(table, chain, rule, counters)?;
+        encoded.handle = Some(handle);
+        self.transaction.replace(&encoded)?;
+        if let Rules::Known(slots) = &mut self.chain(table, chain).rules {
+            slots.remove(position);
+        }
+        self.remember(table, chain, Some(position), encoded, rule, counters);
+        Ok(())
     }
 
     fn splice(&mut self, table: usize, chain: &BStr, splices: &[Splice<'_>]) -> Result<(), Error> {

@@ -17,8 +17,8 @@ pub(in crate::iptables) struct Called {
     pub(in crate::iptables) table: Option<String>,
     /// `-L` or `-S`
     pub(in crate::iptables) listing: Option<Listing>,
-    /// `-Z` beside one of these: counters are set to 0 once they are listed.
-    pub(in crate::iptables) zero: Option<Option<usize>>,
+    /// `-Z` without a number beside one of these: counters are set to 0 once they are listed.
+    pub(in crate::iptables) zero: bool,
     /// `-n`
     pub(in crate::iptables) numeric: bool,
     /// `-x`
@@ -123,16 +123,12 @@ impl Called {
             return fault("--wait-interval only makes sense with --wait".to_owned());
         }
         match (self.listing, verb) {
-            (Some(listing), Some(Verb::Zero(number))) => {
-                if number.is_some() && self.numeric {
-                    return fault("Illegal option `-n' with this command".to_owned());
+            (Some(_), Some(Verb::Zero(number))) => {
+                // One rule's are set to 0 and nothing is listed.
+                match number {
+                    Some(_) => self.listing = None,
+                    None => self.zero = true,
                 }
-                let number_of_listing = number.or(listing.number);
-                self.listing = Some(Listing {
-                    number: number_of_listing,
-                    ..listing
-                });
-                self.zero = Some(*number);
             }
             (Some(_), Some(_)) => return fault("a command beside -L or -S".to_owned()),
             (Some(_), None) if has_rule => return fault("-L and -S take no rule".to_owned()),

@@ -57,7 +57,12 @@ impl<'p, 'a> Parser<'p, 'a> {
             return Ok((Verb::Check, None));
         }
         let end = self.end();
-        let has_rule = self.seen != 0
+        // Counters go with a policy, too.
+        let of_policy = match self.verb {
+            Some((Verb::Policy(_), _)) => 1 << options::Main::SetCounters as u32,
+            _ => 0,
+        };
+        let has_rule = self.seen & !of_policy != 0
             || !self.lists.extensions.is_empty()
             || !self.opaque_matches.is_empty()
             || self.target.is_some()
