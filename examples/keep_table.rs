@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::build::{Build, CtState};
-use chainwright::nft::live::{Mirror, Model, Update};
+use chainwright::nft::live::{Mirror, FakeKernel, Update};
 use chainwright::nft::{
     Chain, Connection, Family, Hook, PlanOptions, Policy, Priority, Scope, Snapshot, Table,
     Transaction,
@@ -95,7 +95,7 @@ fn desired() -> Result<Snapshot, Error> {
     tx.add(&input().ct_state(known).accept()?)?;
     tx.add(&input().tcp_dport(22).accept()?)?;
 
-    let mut model = Model::new().connect()?;
+    let mut model = FakeKernel::new().connect()?;
     model.commit(&tx)?;
     Ok(model.snapshot(table())?)
 }
@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     /// A keeper of a table that is there.
-    fn keeper(model: &Model) -> Result<Keeper, Error> {
+    fn keeper(model: &FakeKernel) -> Result<Keeper, Error> {
         let mut keeper = Keeper::new(model.connect()?)?;
         assert!(!keeper.keep(Duration::ZERO)?.is_empty());
         Ok(keeper)
@@ -122,7 +122,7 @@ mod tests {
 
     #[test]
     fn what_is_right_is_left_alone() -> Result<(), Error> {
-        let model = Model::new();
+        let model = FakeKernel::new();
         assert_eq!(keeper(&model)?.keep(Duration::ZERO)?, "");
         // Nor does the next one touch what this one left.
         assert_eq!(Keeper::new(model.connect()?)?.keep(Duration::ZERO)?, "");
@@ -131,7 +131,7 @@ mod tests {
 
     #[test]
     fn what_others_change_is_put_back() -> Result<(), Error> {
-        let model = Model::new();
+        let model = FakeKernel::new();
         let mut keeper = keeper(&model)?;
         let mut rival = model.connect()?;
         rival.commit(&interference()?)?;
@@ -149,7 +149,7 @@ mod tests {
 
     #[test]
     fn a_chain_of_another_kind_is_replaced() -> Result<(), Error> {
-        let model = Model::new();
+        let model = FakeKernel::new();
         let mut keeper = keeper(&model)?;
         // Somebody puts a chain of another kind where ours was.
         let mut tx = Transaction::new();

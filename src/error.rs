@@ -13,7 +13,7 @@ pub enum Error {
     Commit(Box<crate::nft::CommitError>),
     /// An attribute was too long to be put into a message.
     #[error(transparent)]
-    Unfit(#[from] crate::netlink::Unfit),
+    MessageError(#[from] crate::netlink::MessageError),
     /// A snapshot lacks elements, which were left out when it was read.
     #[error(transparent)]
     LeftOut(#[from] crate::nft::LeftOut),
@@ -82,7 +82,7 @@ impl From<crate::nft::WriteError> for Error {
         match error {
             crate::nft::WriteError::LeftOut(error) => Self::LeftOut(error),
             crate::nft::WriteError::NotOwn(error) => Self::NotOwn(error),
-            crate::nft::WriteError::Unfit(error) => Self::Unfit(error),
+            crate::nft::WriteError::MessageError(error) => Self::MessageError(error),
         }
     }
 }

@@ -68,7 +68,7 @@
 //! | `k8s-openapi` | services, endpoint slices and nodes from the API's types of the crate of that name |
 //! | `k8s-openapi-latest` | the newest version of that API, for builds of this library by itself |
 //! | `conntrack` | tracked connections: [`conntrack`] |
-//! | `model` | `nft::live::Model`: an nf_tables in memory, to test without a kernel |
+//! | `model` | `nft::live::FakeKernel`: an nf_tables in memory, to test without a kernel |
 //! | `sandbox` | private network namespaces for tests, without root: [`netns::Sandbox`], [`sandbox_tests!`] |
 //! | `measure` | what benches need |
 //!

@@ -2,17 +2,17 @@
 
 use chainwright::nft::Outcome;
 use chainwright::nft::live::{Change, Event, EventObject};
-use chainwright::text::{Echo, RunError, Told};
+use chainwright::text::{Echo, RunError, Formatted};
 
 use crate::output::{Error, note, say};
 use crate::rules::{Sets, said};
 
 /// An event in nft's words, or as a comment where it has none; `None` of one that is said with another.
-pub(crate) fn line(event: &Event<'_>, told: &Told, handles: bool, sets: &Sets) -> Option<String> {
+pub(crate) fn line(event: &Event<'_>, told: &Formatted, handles: bool, sets: &Sets) -> Option<String> {
     match told {
-        Told::Within => None,
-        Told::Line(line) if handles => Some(format!("{line:#}")),
-        Told::Line(line) => Some(line.to_string()),
+        Formatted::Within => None,
+        Formatted::Line(line) if handles => Some(format!("{line:#}")),
+        Formatted::Line(line) => Some(line.to_string()),
         _ => Some(match event.object() {
             Ok(EventObject::Rule(rule)) => format!("# {event}: {}", said(&rule, sets)),
             _ => format!("# {event}"),
@@ -22,9 +22,9 @@ pub(crate) fn line(event: &Event<'_>, told: &Told, handles: bool, sets: &Sets) -
 
 /// What was added, a line each.
 pub(crate) fn added(echo: Echo, handles: bool, sets: &Sets) -> Vec<String> {
-    let Echo { mut teller, .. } = echo;
+    let Echo { mut formatter, .. } = echo;
     let tell = |change: &Change| {
-        let told = teller.tell(change);
+        let told = formatter.format(change);
         let lines = change.events().zip(&told);
         let added = lines.filter(|(event, _)| !event.is_deletion());
         added
@@ -36,14 +36,14 @@ pub(crate) fn added(echo: Echo, handles: bool, sets: &Sets) -> Vec<String> {
 
 /// What was added, as objects of libnftables' JSON.
 pub(crate) fn added_json(echo: Echo) -> Vec<String> {
-    let Echo { mut teller, .. } = echo;
+    let Echo { mut formatter, .. } = echo;
     let tell = |change: &Change| {
-        let told = teller.tell_json(change);
+        let told = formatter.format_json(change);
         let lines = change.events().zip(told);
         let added = lines.filter(|(event, _)| !event.is_deletion());
         added
             .filter_map(|(_, told)| match told {
-                Told::Line(line) => Some(line),
+                Formatted::Line(line) => Some(line),
                 _ => None,
             })
             .collect()

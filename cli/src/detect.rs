@@ -53,7 +53,7 @@ Exit codes:
 const FAMILIES: [Family; 2] = Family::ALL;
 
 #[derive(Serialize)]
-struct Told {
+struct Formatted {
     verdict: &'static str,
     looks: Vec<LookRecord>,
     #[serde(flatten)]
@@ -260,7 +260,7 @@ fn tell(
         });
         return out.json(
             "detect",
-            &Told {
+            &Formatted {
                 verdict: verdict.name(),
                 looks: look_records(detection),
                 evidence,

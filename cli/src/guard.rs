@@ -88,7 +88,7 @@ pub(crate) fn hold_signals() -> Result<(), Error> {
 
 /// A notice for programs.
 #[derive(Serialize)]
-struct Told {
+struct Formatted {
     time: String,
     event: &'static str,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -147,7 +147,7 @@ fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
 }
 
-impl Told {
+impl Formatted {
     fn of(notice: &Notice) -> Self {
         let mut told = Self {
             time: time(notice.at),
@@ -214,7 +214,7 @@ fn print(notices: &Receiver<Notice>, json: bool) -> Result<(), Error> {
             notify("READY=1");
         }
         match json {
-            true => out.json("guard", &Told::of(&notice))?,
+            true => out.json("guard", &Formatted::of(&notice))?,
             false => say(&mut out, &notice)?,
         }
         out.flush()?;

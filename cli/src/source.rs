@@ -7,7 +7,7 @@ use std::path::Path;
 use bstr::ByteSlice;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Connection, FileError, Scope as NftScope, Snapshot};
 use chainwright::text::{Script, read_text};
 
@@ -58,7 +58,7 @@ impl Source {
     /// The ruleset that it makes where nothing is, in memory; or why there is none, in words.
     pub(crate) fn snapshot(&self) -> Result<Snapshot, String> {
         // Its devices need not be this machine's.
-        let model = Model::new().with_any_device();
+        let model = FakeKernel::new().with_any_device();
         let connect =
             || -> Result<Connection, String> { model.connect().map_err(|error| error.to_string()) };
         match self {

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use anstyle::AnsiColor;
 use chainwright::nft::live::{Change, Event, EventObject, Item, Lost, MonitorOptions};
 use chainwright::nft::{Bytes, Connection};
-use chainwright::text::{self, Teller, Told as Said};
+use chainwright::text::{self, EventFormatter, Formatted as Said};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, name_text, say};
@@ -47,7 +47,7 @@ pub(crate) struct Args {
 
 /// What is told, for programs: one document each.
 #[derive(Serialize)]
-struct Told<'t> {
+struct Formatted<'t> {
     time: String,
     #[serde(flatten)]
     item: ToldItem<'t>,
@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     let mut watch = Watch {
         args,
         json,
-        teller: None,
+        formatter: None,
         sets: sets(),
         out: Output::new(),
     };
@@ -182,7 +182,7 @@ struct Watch<'a> {
     args: &'a Args,
     json: bool,
     /// Who has nft's words, if they are asked for.
-    teller: Option<Teller>,
+    formatter: Option<EventFormatter>,
     sets: Sets,
     out: Output,
 }
@@ -195,9 +195,9 @@ impl Watch<'_> {
         }
         let words = text::Options::here();
         let mut nft = Connection::open_to_look()?;
-        let teller = Teller::new(&mut nft, words.clone());
+        let formatter = EventFormatter::new(&mut nft, words.clone());
         // If others keep changing it, what comes from now on is known all the same.
-        self.teller = Some(teller.unwrap_or_else(|_| Teller::of_nothing(words)));
+        self.formatter = Some(formatter.unwrap_or_else(|_| EventFormatter::of_nothing(words)));
         Ok(())
     }
 
@@ -235,7 +235,7 @@ impl Watch<'_> {
                 }
                 if self.json {
                     let item = ToldItem::Notice(ToldEvent::of(&event, &self.sets));
-                    self.out.json("watch", &Told { time, item })?;
+                    self.out.json("watch", &Formatted { time, item })?;
                 } else {
                     let words = event.to_string();
                     let words = words.strip_prefix("add ").unwrap_or(&words);
@@ -252,9 +252,9 @@ impl Watch<'_> {
 
     fn change(&mut self, time: String, change: &Change) -> Result<bool, Error> {
         // It is to hear of all of them.
-        let told = match &mut self.teller {
-            Some(teller) => teller.tell(change),
-            None => vec![Said::Wordless; change.events().len()],
+        let told = match &mut self.formatter {
+            Some(formatter) => formatter.format(change),
+            None => vec![Said::Inexpressible; change.events().len()],
         };
         let admitted = |event: &Event<'_>| self.args.admits(event);
         let count = change.events().filter(admitted).count();
@@ -275,7 +275,7 @@ impl Watch<'_> {
                     .collect(),
             };
             let item = ToldItem::Change(change);
-            self.out.json("watch", &Told { time, item })?;
+            self.out.json("watch", &Formatted { time, item })?;
             return Ok(true);
         }
         let by = match &name {
@@ -322,7 +322,7 @@ impl Watch<'_> {
                 through: lost.through.number(),
                 cause: lost.cause.to_string(),
             });
-            return self.out.json("watch", &Told { time, item });
+            return self.out.json("watch", &Formatted { time, item });
         }
         let text = lost.to_string();
         writeln!(self.out, "{time} {}", Printable(&text))

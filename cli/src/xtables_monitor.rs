@@ -17,7 +17,7 @@ use chainwright::nft::live::{
 use chainwright::nft::{
     ChainRef, Connection, Family, Part, RuleRef, Scope, SnapshotOptions, hook_name,
 };
-use chainwright::text::{self, Teller, Told};
+use chainwright::text::{self, EventFormatter, Formatted};
 use chainwright::{Errno, netlink};
 use chainwright_sys::nf_tables::NFT_RETURN;
 
@@ -149,7 +149,7 @@ impl Asked {
         let mut changes = match self.events {
             true => Some(Changes {
                 monitor: MonitorOptions::default().open_to_look()?,
-                teller: teller()?,
+                formatter: formatter()?,
             }),
             false => None,
         };
@@ -163,15 +163,15 @@ impl Asked {
         let sets = sets();
         while out.is_read() {
             let mut is_idle = true;
-            if let Some(Changes { monitor, teller }) = &mut changes
+            if let Some(Changes { monitor, formatter }) = &mut changes
                 && let Some(item) = monitor.try_receive()?
             {
                 is_idle = false;
                 match item {
-                    Item::Change(change) => self.change(out, teller, &change, &sets)?,
+                    Item::Change(change) => self.change(out, formatter, &change, &sets)?,
                     Item::Lost(lost) => {
                         note(&lost.to_string());
-                        *teller = self::teller()?;
+                        *formatter = self::formatter()?;
                     }
                     _ => {}
                 }
@@ -204,11 +204,11 @@ impl Asked {
     fn change(
         &self,
         out: &mut Output,
-        teller: &mut Teller,
+        formatter: &mut EventFormatter,
         change: &Change,
         sets: &Sets,
     ) -> Result<(), Error> {
-        let told = teller.tell(change);
+        let told = formatter.format(change);
         for (event, told) in change.events().zip(&told) {
             if self.admits(event.family())
                 && let Some(line) = self.event(&event, told, sets)
@@ -227,7 +227,7 @@ impl Asked {
     }
 
     /// An event in one line; `None` of what iptables' tables do not have.
-    fn event(&self, event: &Event<'_>, told: &Told, sets: &Sets) -> Option<String> {
+    fn event(&self, event: &Event<'_>, told: &Formatted, sets: &Sets) -> Option<String> {
         let family = event.family();
         let verb = if event.is_deletion() { "DEL" } else { "NEW" };
         match event.object() {
@@ -252,7 +252,7 @@ impl Asked {
                     Some(words) => words,
                     None => {
                         let words = match told {
-                            Told::Line(line) if !line.body.is_empty() => line.body.clone(),
+                            Formatted::Line(line) if !line.body.is_empty() => line.body.clone(),
                             _ => said(&rule, sets),
                         };
                         let (table, chain) = (rule.table(), rule.chain());
@@ -358,11 +358,11 @@ impl Asked {
 /// Who is told of changes, and has words for them.
 struct Changes {
     monitor: Monitor,
-    teller: Teller,
+    formatter: EventFormatter,
 }
 
-fn teller() -> Result<Teller, Error> {
-    Ok(Teller::new(
+fn formatter() -> Result<EventFormatter, Error> {
+    Ok(EventFormatter::new(
         &mut Connection::open_to_look()?,
         text::Options::here(),
     )?)

@@ -18,7 +18,7 @@ use crate::Retry;
 use crate::errno::Errno;
 use crate::netlink::{
     Acknowledgement, Answer, Dump, Error, Intake, Loss, Message, MessageWriter, Messages, Next,
-    NfGenMsg, RECEIVE_BUFFER, Socket, Unfit,
+    NfGenMsg, RECEIVE_BUFFER, Socket, MessageError,
 };
 use crate::retry::retrying;
 
@@ -448,7 +448,7 @@ fn write(
     flags: u16,
     family: u8,
     content: impl FnOnce(&mut MessageWriter<'_>),
-) -> Result<(), Unfit> {
+) -> Result<(), MessageError> {
     let header = NfGenMsg {
         family,
         resource: 0,
@@ -461,7 +461,7 @@ fn write(
 
 /// The request for all entries, to be measured against.
 #[cfg(feature = "measure")]
-pub(crate) fn request_for_all() -> Result<Vec<u8>, Unfit> {
+pub(crate) fn request_for_all() -> Result<Vec<u8>, MessageError> {
     let (mut bytes, any) = (Vec::new(), libc::AF_UNSPEC as u8);
     write(&mut bytes, 1, IPCTNL_MSG_CT_GET, NLM_F_DUMP, any, |_| {})?;
     Ok(bytes)
@@ -469,7 +469,7 @@ pub(crate) fn request_for_all() -> Result<Vec<u8>, Unfit> {
 
 /// The request to delete an entry, to be measured against.
 #[cfg(feature = "measure")]
-pub(crate) fn request_to_delete(key: &EntryKey) -> Result<Vec<u8>, Unfit> {
+pub(crate) fn request_to_delete(key: &EntryKey) -> Result<Vec<u8>, MessageError> {
     let (mut bytes, family) = (Vec::new(), key.original.family());
     write(
         &mut bytes,

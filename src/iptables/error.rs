@@ -6,7 +6,7 @@ use super::nft::Unwritable;
 use super::text::ParseError;
 use super::{Backend, CleanedUp, Family, NotExpressible, SetError};
 use crate::legacy::{self, DraftError};
-use crate::netlink::{self, Unfit};
+use crate::netlink::{self, MessageError};
 use crate::nft::{CommitError, ExtensionKind, Outcome, SnapshotError};
 
 /// An error of the iptables view.
@@ -36,7 +36,7 @@ pub enum Error {
     Unwritable(#[from] Unwritable),
     /// A name or rule is too long for a message.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    MessageError(#[from] MessageError),
     /// There is no such table.
     #[error("table `{name}` not found{}", suggestion(.hint.as_deref()))]
     NoSuchTable {
@@ -285,7 +285,7 @@ impl Error {
             | Self::Snapshot(_)
             | Self::Draft(_)
             | Self::Unwritable(_)
-            | Self::Unfit(_)
+            | Self::MessageError(_)
             | Self::NoSuchTable { .. }
             | Self::NotInText { .. }
             | Self::NoSuchChain { .. }

@@ -101,7 +101,7 @@ impl Iptables {
     }
 
     /// The tables in the nf_tables that a connection leads to: that of another network namespace, or one in memory
-    /// (`nft::live::Model`).
+    /// (`nft::live::FakeKernel`).
     #[must_use]
     pub fn over(connection: NftConnection) -> Self {
         Self {

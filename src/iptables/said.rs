@@ -11,7 +11,7 @@ use crate::xt::matches::PortRange;
 use crate::xt::{self, Family, SetName, SetNames, Text};
 
 /// What no text can say, and why.
-type Unsaid = &'static str;
+type Inexpressible = &'static str;
 
 /// Longest name of a chain, in bytes (`XT_EXTENSION_MAXNAMELEN` with its NUL, as iptables has it).
 const LONGEST_CHAIN_NAME: usize = 28;
@@ -30,7 +30,7 @@ const VERDICTS: [&[u8]; 6] = [
 ];
 
 /// Whether a chain of this name that somebody made can be declared, filled and jumped to.
-pub(super) fn chain(table: &BStr, name: &BStr) -> Result<(), Unsaid> {
+pub(super) fn chain(table: &BStr, name: &BStr) -> Result<(), Inexpressible> {
     let bytes = name.as_bytes();
     let odd = |byte: &u8| byte.is_ascii_whitespace() || matches!(byte, 0x0b | b'"' | 0);
     if bytes.is_empty() || bytes.len() > LONGEST_CHAIN_NAME {
@@ -69,7 +69,7 @@ pub(super) fn rule(
     in_chain: &BStr,
     rule: &Rule,
     declared: bool,
-) -> Result<(), Unsaid> {
+) -> Result<(), Inexpressible> {
     if let Some(to) = rule.leads_to() {
         chain(table, to)?;
         if !declared && is_target(to) {
@@ -114,7 +114,7 @@ pub(super) fn rule(
 }
 
 /// Whether the name can be an option's value, and whether nothing of it needs a second look.
-fn interface(interface: &Interface) -> Result<bool, Unsaid> {
+fn interface(interface: &Interface) -> Result<bool, Inexpressible> {
     let name = interface.name.as_bytes();
     let length = name.len() + usize::from(interface.prefix);
     if length == 0 || length > 15 {

@@ -5,7 +5,7 @@ use std::net::Ipv4Addr;
 use std::ops::Range;
 
 use crate::Error;
-use crate::netlink::{self, Unfit};
+use crate::netlink::{self, MessageError};
 use crate::nft::{
     CommitError, Connection, DataType, Element, Family, Set, SetId, Table, Transaction,
 };
@@ -39,8 +39,8 @@ impl Addresses {
     /// Appends the operations that make the table, the map, and its elements.
     ///
     /// # Errors
-    /// [`Unfit`] never, in fact: all that is written is short.
-    pub fn write(self, tx: &mut Transaction) -> Result<(), Unfit> {
+    /// [`MessageError`] never, in fact: all that is written is short.
+    pub fn write(self, tx: &mut Transaction) -> Result<(), MessageError> {
         self.write_map(tx)?;
         self.write_elements(tx, 0..self.elements)
     }
@@ -84,7 +84,7 @@ impl Addresses {
         text
     }
 
-    fn write_map(self, tx: &mut Transaction) -> Result<(), Unfit> {
+    fn write_map(self, tx: &mut Transaction) -> Result<(), MessageError> {
         tx.add(&Table::new(Family::IP, TABLE))?.add(
             &Set::new(Family::IP, TABLE, MAP, DataType::IPV4_ADDR, 4)
                 .with_data(DataType::IPV4_ADDR, 4),
@@ -92,7 +92,7 @@ impl Addresses {
         Ok(())
     }
 
-    fn write_elements(self, tx: &mut Transaction, numbers: Range<usize>) -> Result<(), Unfit> {
+    fn write_elements(self, tx: &mut Transaction, numbers: Range<usize>) -> Result<(), MessageError> {
         let pairs: Vec<_> = numbers.map(|number| (key(number), value(number))).collect();
         let elements = pairs
             .iter()

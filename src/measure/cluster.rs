@@ -9,7 +9,7 @@ use crate::kube::service::{
     Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, Protocol, Service,
     ServiceProxy, Services,
 };
-use crate::netlink::Unfit;
+use crate::netlink::MessageError;
 use crate::nft::{Connection, Element, Family, Scope, SetId, Transaction};
 
 /// Services of a cluster, each with one port and so many endpoints on other nodes.
@@ -140,7 +140,7 @@ impl Cluster {
     /// datagram for about as much as that commits at once.
     ///
     /// # Errors
-    /// Those of reading; [`Unfit`] never, in fact: the kernel took all of it once.
+    /// Those of reading; [`MessageError`] never, in fact: the kernel took all of it once.
     pub fn as_datagrams(layout: Layout) -> Result<Vec<Vec<u8>>, Error> {
         let most = match layout {
             Layout::Flat => PART,
@@ -169,8 +169,8 @@ impl Cluster {
     /// endpoints, and one place.
     ///
     /// # Errors
-    /// [`Unfit`] never, in fact.
-    pub fn endpoint_more(self, number: usize) -> Result<There, Unfit> {
+    /// [`MessageError`] never, in fact.
+    pub fn endpoint_more(self, number: usize) -> Result<There, MessageError> {
         let last = self.endpoints;
         there(
             &[count(number, self.endpoints)],
@@ -184,8 +184,8 @@ impl Cluster {
     /// One service more, with its endpoints, which is the next in the kernel.
     ///
     /// # Errors
-    /// [`Unfit`] never, in fact.
-    pub fn service_more(self, number: usize) -> Result<There, Unfit> {
+    /// [`MessageError`] never, in fact.
+    pub fn service_more(self, number: usize) -> Result<There, MessageError> {
         let group = self.services;
         let mut entries = vec![
             ("cluster-ips", cluster_ip(number).octets().to_vec(), None),
@@ -200,8 +200,8 @@ impl Cluster {
     /// Another endpoint in the place of each of a service's first so many, one after the other.
     ///
     /// # Errors
-    /// [`Unfit`] never, in fact.
-    pub fn replaced(self, number: usize, endpoints: usize) -> Result<Vec<There>, Unfit> {
+    /// [`MessageError`] never, in fact.
+    pub fn replaced(self, number: usize, endpoints: usize) -> Result<Vec<There>, MessageError> {
         let one = |at| {
             let other = endpoints + at;
             there(
@@ -273,8 +273,8 @@ fn place(number: usize, at: usize, endpoint: Ipv4Addr) -> Entry {
 }
 
 /// That some elements go and others come, and the other way round.
-fn there(before: &[Entry], after: &[Entry]) -> Result<There, Unfit> {
-    let datagram = |deleted: &[Entry], added: &[Entry]| -> Result<Vec<u8>, Unfit> {
+fn there(before: &[Entry], after: &[Entry]) -> Result<There, MessageError> {
+    let datagram = |deleted: &[Entry], added: &[Entry]| -> Result<Vec<u8>, MessageError> {
         let mut tx = Transaction::new();
         for (set, key, _) in deleted {
             tx.delete_elements(&set_id(set), [Element::new(key)])?;

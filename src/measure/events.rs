@@ -8,7 +8,7 @@ use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
 use super::{KubeProxy, Measured, alternate_prepared};
 use crate::Error;
-use crate::netlink::{Messages, RECEIVE_BUFFER, Socket, Unfit};
+use crate::netlink::{Messages, RECEIVE_BUFFER, Socket, MessageError};
 use crate::nft::live::{Item, Monitor, MonitorOptions};
 use crate::nft::{Connection, Family, Transaction, message_type};
 
@@ -79,7 +79,7 @@ impl Listeners {
 ///
 /// # Errors
 /// As [`KubeProxy::write`].
-pub fn load_and_flush(ruleset: KubeProxy) -> Result<[Transaction; 2], Unfit> {
+pub fn load_and_flush(ruleset: KubeProxy) -> Result<[Transaction; 2], MessageError> {
     let mut load = Transaction::new();
     ruleset.write(&mut load)?;
     let mut flush = Transaction::new();

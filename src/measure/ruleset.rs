@@ -9,7 +9,7 @@ use zerocopy::{FromZeros, IntoBytes};
 use crate::Error;
 use crate::iptables::Family as IptablesFamily;
 use crate::iptables::nft::chain;
-use crate::netlink::{self, Unfit};
+use crate::netlink::{self, MessageError};
 use crate::nft::UnknownAttributes;
 use crate::nft::expr::{
     Cmp, Counter, Immediate, Match, Meta, MetaKey, Payload, PayloadBase, Register, Target,
@@ -82,8 +82,8 @@ impl KubeProxy {
     /// Appends the operations that make the ruleset in an empty table.
     ///
     /// # Errors
-    /// [`Unfit`] never, in fact: all that is written is short.
-    pub fn write(self, tx: &mut Transaction) -> Result<(), Unfit> {
+    /// [`MessageError`] never, in fact: all that is written is short.
+    pub fn write(self, tx: &mut Transaction) -> Result<(), MessageError> {
         self.write_chains(tx, 0..self.pairs())?;
         self.write_rules(tx, 0..self.pairs())
     }
@@ -117,7 +117,7 @@ impl KubeProxy {
     }
 
     /// The table, what all services share, and the chains of these pairs.
-    fn write_chains(self, tx: &mut Transaction, pairs: Range<usize>) -> Result<(), Unfit> {
+    fn write_chains(self, tx: &mut Transaction, pairs: Range<usize>) -> Result<(), MessageError> {
         tx.add(&Table::new(Family::IP, TABLE))?;
         for builtin in BUILTIN {
             tx.add(&chain(IptablesFamily::Ipv4, TABLE, builtin))?;
@@ -136,7 +136,7 @@ impl KubeProxy {
     }
 
     /// The rules of these pairs.
-    fn write_rules(self, tx: &mut Transaction, pairs: Range<usize>) -> Result<(), Unfit> {
+    fn write_rules(self, tx: &mut Transaction, pairs: Range<usize>) -> Result<(), MessageError> {
         let mut pen = Pen {
             service: String::with_capacity(32),
             endpoint: String::with_capacity(32),
@@ -159,7 +159,7 @@ impl KubeProxy {
     ///
     /// # Errors
     /// As [`write`](Self::write).
-    pub fn write_one_more(self, tx: &mut Transaction, number: usize) -> Result<(), Unfit> {
+    pub fn write_one_more(self, tx: &mut Transaction, number: usize) -> Result<(), MessageError> {
         let mut name = String::new();
         name_chain(&mut name, "SVC", number);
         tx.add(&Chain::new(Family::IP, TABLE, &name))?;
@@ -174,7 +174,7 @@ impl KubeProxy {
     }
 
     /// The five rules of a service with one endpoint.
-    fn write_pair(self, tx: &mut Transaction, pen: &mut Pen, number: usize) -> Result<(), Unfit> {
+    fn write_pair(self, tx: &mut Transaction, pen: &mut Pen, number: usize) -> Result<(), MessageError> {
         let [_, a, b, c] = (number as u32).to_be_bytes();
         name_chain(&mut pen.service, "SVC", number);
         name_chain(&mut pen.endpoint, "SEP", number);
@@ -274,7 +274,7 @@ impl Pen {
         self.rule.clear();
     }
 
-    fn end(&mut self, tx: &mut Transaction) -> Result<(), Unfit> {
+    fn end(&mut self, tx: &mut Transaction) -> Result<(), MessageError> {
         tx.add(&self.rule).map(drop)
     }
 }

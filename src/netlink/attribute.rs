@@ -103,18 +103,18 @@ impl<'a> Attributes<'a> {
 }
 
 /// Attributes read in the order in which they are expected, each with its padding and without flags, as
-/// the kernel sends them. Anything else is [`Odd`] or left unread, and is to be read through
+/// the kernel sends them. Anything else is [`FastPathMiss`] or left unread, and is to be read through
 /// [`Attributes`], which takes them in any order and says what is malformed.
 // Reading a ruleset spends most of its instructions here: a number costs one comparison of the length
 // that is left, one of the whole header, and one load.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Expected<'a>(&'a [u8]);
+pub(crate) struct AttributeCursor<'a>(&'a [u8]);
 
 /// Something is not as expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Odd;
+pub(crate) struct FastPathMiss;
 
-impl<'a> Expected<'a> {
+impl<'a> AttributeCursor<'a> {
     /// The attributes that `bytes` consists of.
     #[inline(always)]
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
@@ -152,7 +152,7 @@ impl<'a> Expected<'a> {
 
     /// The payload that comes next, if it is of this type; none if anything else does.
     #[inline(always)]
-    pub(crate) fn payload(&mut self, kind: u16) -> Result<Option<&'a [u8]>, Odd> {
+    pub(crate) fn payload(&mut self, kind: u16) -> Result<Option<&'a [u8]>, FastPathMiss> {
         let Some((header, behind)) = self.0.split_first_chunk::<HEADER>() else {
             return Ok(None);
         };
@@ -163,10 +163,10 @@ impl<'a> Expected<'a> {
         // A length below the header's own wraps around.
         let length = length.wrapping_sub(HEADER);
         let Some(payload) = behind.get(..length) else {
-            return Err(Odd);
+            return Err(FastPathMiss);
         };
         let Some(rest) = behind.get(align(length)..) else {
-            return Err(Odd);
+            return Err(FastPathMiss);
         };
         self.0 = rest;
         Ok(Some(payload))

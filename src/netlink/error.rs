@@ -86,7 +86,7 @@ pub enum Error {
     },
     /// An attribute was too long to be put into a request; nothing was sent.
     #[error(transparent)]
-    Unfit(#[from] super::Unfit),
+    MessageError(#[from] super::MessageError),
     /// Receiving failed.
     #[error("cannot receive from netlink")]
     Receive {
@@ -152,13 +152,13 @@ impl Error {
             | Self::Truncated { .. }
             | Self::Malformed(_)
             | Self::Interrupted
-            | Self::Unfit(_) => None,
+            | Self::MessageError(_) => None,
         }
     }
 
     /// The same, naming what was asked where only the attribute is known.
     pub(crate) fn of_request(mut self, request: &str) -> Self {
-        if let Self::Unfit(unfit) = &mut self {
+        if let Self::MessageError(unfit) = &mut self {
             unfit.operation.get_or_insert_with(|| request.to_owned());
         }
         self
@@ -188,7 +188,7 @@ impl Error {
                 length: *length,
                 limit: *limit,
             },
-            Self::Unfit(unfit) => Self::Unfit(unfit.clone()),
+            Self::MessageError(unfit) => Self::MessageError(unfit.clone()),
             Self::Receive { source } => Self::Receive {
                 source: copy(source),
             },

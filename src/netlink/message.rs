@@ -242,11 +242,11 @@ impl Unread {
 /// What was to be written does not fit its attribute: nothing of the message is left in the buffer.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}{misfit} (attribute {attribute})", operation.as_deref().map(|operation| format!("cannot {operation}: ")).unwrap_or_default())]
-pub struct Unfit {
+pub struct MessageError {
     /// Type of the attribute.
     pub attribute: u16,
     /// What is wrong.
-    pub misfit: Misfit,
+    pub misfit: MessageErrorKind,
     /// What the message was for, if that is known: `delete chain`, `look a chain up`.
     pub operation: Option<String>,
 }
@@ -254,7 +254,7 @@ pub struct Unfit {
 /// Why something does not fit its attribute.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum Misfit {
+pub enum MessageErrorKind {
     /// The payload is too long for the attribute's own length field.
     #[error("{length} bytes do not fit into an attribute, which holds at most 65,531")]
     TooLong {
@@ -286,7 +286,7 @@ pub enum Misfit {
     },
 }
 
-impl Misfit {
+impl MessageErrorKind {
     /// Why this cannot be a name of the kernel's; `None` if it can.
     #[inline]
     pub(crate) fn of_name(name: &[u8], most: usize) -> Option<Self> {
@@ -317,7 +317,7 @@ const LONGEST_DATA: usize = 256;
 pub struct MessageWriter<'b> {
     buffer: &'b mut Vec<u8>,
     start: usize,
-    error: Option<Box<Unfit>>,
+    error: Option<Box<MessageError>>,
     /// What attributes' types are written without.
     #[cfg(feature = "model")]
     unmarked: u16,
@@ -380,7 +380,7 @@ impl<'b> MessageWriter<'b> {
     }
 
     /// Ends what [`bare`](Self::bare) began.
-    pub(crate) fn finish_bare(self) -> Result<(), Unfit> {
+    pub(crate) fn finish_bare(self) -> Result<(), MessageError> {
         match self.error {
             None => Ok(()),
             Some(error) => {
@@ -391,7 +391,7 @@ impl<'b> MessageWriter<'b> {
     }
 
     /// Takes over an error from what is being written: [`finish`](Self::finish) then fails.
-    pub(crate) fn fail(&mut self, error: &Unfit) {
+    pub(crate) fn fail(&mut self, error: &MessageError) {
         self.error.get_or_insert_with(|| Box::new(error.clone()));
     }
 
@@ -399,7 +399,7 @@ impl<'b> MessageWriter<'b> {
     fn open(&mut self, kind: u16, length: usize) {
         let total = ATTRIBUTE_HEADER + length;
         if total > usize::from(u16::MAX) {
-            self.misfit(kind & !NLA_F_NESTED, Misfit::TooLong { length });
+            self.misfit(kind & !NLA_F_NESTED, MessageErrorKind::TooLong { length });
         }
         #[cfg(feature = "model")]
         let kind = kind & !self.unmarked;
@@ -452,9 +452,9 @@ impl<'b> MessageWriter<'b> {
 
     /// Remembers the first thing that does not fit.
     #[cold]
-    fn misfit(&mut self, attribute: u16, misfit: Misfit) {
+    fn misfit(&mut self, attribute: u16, misfit: MessageErrorKind) {
         self.error.get_or_insert_with(|| {
-            Box::new(Unfit {
+            Box::new(MessageError {
                 attribute,
                 misfit,
                 operation: None,
@@ -470,7 +470,7 @@ impl<'b> MessageWriter<'b> {
 
     #[inline]
     fn admits(&mut self, attribute: u16, name: &[u8], most: usize) -> bool {
-        match Misfit::of_name(name, most) {
+        match MessageErrorKind::of_name(name, most) {
             None => true,
             Some(misfit) => {
                 self.misfit(attribute, misfit);
@@ -526,7 +526,7 @@ impl<'b> MessageWriter<'b> {
     pub(crate) fn userdata(&mut self, kind: u16, value: &[u8]) -> &mut Self {
         let (length, most) = (value.len(), LONGEST_DATA);
         if length > most {
-            self.misfit(kind, Misfit::LongData { length, most });
+            self.misfit(kind, MessageErrorKind::LongData { length, most });
             return self;
         }
         self.bytes(kind, value)
@@ -545,7 +545,7 @@ impl<'b> MessageWriter<'b> {
             }
             Err(_) => {
                 let length = total - ATTRIBUTE_HEADER;
-                self.misfit(kind, Misfit::TooLong { length });
+                self.misfit(kind, MessageErrorKind::TooLong { length });
             }
         }
         self
@@ -564,9 +564,9 @@ impl<'b> MessageWriter<'b> {
     /// Ends the message: writes its length. The buffer then ends at a four-byte boundary.
     ///
     /// # Errors
-    /// [`Unfit`] when a payload did not fit; the buffer is then as it was before this message.
+    /// [`MessageError`] when a payload did not fit; the buffer is then as it was before this message.
     #[inline]
-    pub fn finish(self) -> Result<(), Unfit> {
+    pub fn finish(self) -> Result<(), MessageError> {
         if let Some(error) = self.error {
             self.buffer.truncate(self.start);
             return Err(*error);
@@ -652,8 +652,8 @@ mod tests {
             let error = writer.finish().unwrap_err();
             assert_eq!((error.attribute, &buffer[..]), (3, &[1, 2, 3, 4][..]));
             match name.len() {
-                256 => assert!(matches!(error.misfit, Misfit::LongName { most: 255, .. })),
-                _ => assert_eq!(error.misfit, Misfit::Nul { name: name.into() }),
+                256 => assert!(matches!(error.misfit, MessageErrorKind::LongName { most: 255, .. })),
+                _ => assert_eq!(error.misfit, MessageErrorKind::Nul { name: name.into() }),
             }
         }
         let mut buffer = Vec::new();

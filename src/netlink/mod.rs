@@ -41,14 +41,14 @@ mod socket;
 
 pub use ack::Acknowledgement;
 pub use attribute::{Attribute, Attributes};
-pub(crate) use attribute::{Expected, Odd};
+pub(crate) use attribute::{AttributeCursor, FastPathMiss};
 pub use batch::{BatchReplies, Rejection, Replies, Verdict};
 pub use dump::{Dump, DumpItem};
 pub use error::{Error, Loss, Malformed};
 #[cfg(feature = "serde")]
 pub(crate) use message::LONGEST_CONTEXT;
 pub(crate) use message::Unread;
-pub use message::{Message, MessageWriter, Messages, Misfit, NfGenMsg, Unfit};
+pub use message::{Message, MessageWriter, Messages, MessageErrorKind, NfGenMsg, MessageError};
 pub(crate) use receive::{Answer, Intake, Next};
 #[cfg(any(test, feature = "model"))]
 pub(crate) use socket::Received;

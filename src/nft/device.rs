@@ -15,7 +15,7 @@ use chainwright_sys::nf_tables::{NFTA_DEVICE_NAME, NFTA_DEVICE_PREFIX};
 use super::declare::{Field, nested_field};
 use super::name::{Bytes, Name};
 use crate::escape::Escaped;
-use crate::netlink::{Attributes, MessageWriter, Unfit};
+use crate::netlink::{Attributes, MessageWriter, MessageError};
 
 /// One entry of a list of devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -49,7 +49,7 @@ impl fmt::Display for Device<'_> {
 #[derive(Clone, PartialEq, Eq, Default)]
 pub struct Devices<'a> {
     bytes: Bytes<'a>,
-    error: Option<Box<Unfit>>,
+    error: Option<Box<MessageError>>,
 }
 
 impl<'a> Devices<'a> {

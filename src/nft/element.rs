@@ -41,7 +41,7 @@ use super::{Family, Milliseconds};
 
 mod key;
 
-use crate::netlink::{Attributes, Malformed, MessageWriter, Unfit};
+use crate::netlink::{Attributes, Malformed, MessageWriter, MessageError};
 pub(super) use key::ElementKey;
 
 flags! {
@@ -310,7 +310,7 @@ impl<'a> ElementRef<'a> {
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct ElementList<'a> {
     bytes: Bytes<'a>,
-    error: Option<Box<Unfit>>,
+    error: Option<Box<MessageError>>,
 }
 
 impl<'a> ElementList<'a> {

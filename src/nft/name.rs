@@ -196,13 +196,13 @@ mod serial {
     use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
     use super::{BString, ByteSlice, Bytes, Name};
-    use crate::netlink::{LONGEST_CONTEXT, Misfit};
+    use crate::netlink::{LONGEST_CONTEXT, MessageErrorKind};
 
     /// A string; bytes that are not UTF-8, and backslashes, are escaped (`\xFF`, `\\`). What cannot be a
     /// name of the kernel's is an error.
     impl Serialize for Name<'_> {
         fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-            if let Some(misfit) = Misfit::of_name(self, LONGEST_CONTEXT) {
+            if let Some(misfit) = MessageErrorKind::of_name(self, LONGEST_CONTEXT) {
                 return Err(serde::ser::Error::custom(misfit));
             }
             match self.to_str() {
@@ -219,7 +219,7 @@ mod serial {
                 true => BString::from(Vec::unescape_bytes(&text)).into(),
                 false => text.into(),
             };
-            match Misfit::of_name(&name, LONGEST_CONTEXT) {
+            match MessageErrorKind::of_name(&name, LONGEST_CONTEXT) {
                 None => Ok(name),
                 Some(misfit) => Err(D::Error::custom(misfit)),
             }

@@ -26,7 +26,7 @@ use super::mentions::{Found, each_mention};
 use super::name::Name;
 use super::{Chain, Connection, ExtensionKind, Family, Operation, Rule, Table, Transaction};
 use crate::error::Error;
-use crate::netlink::{Attributes, Message, Unfit};
+use crate::netlink::{Attributes, Message, MessageError};
 
 /// A part of nf_tables that a transaction needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -392,7 +392,7 @@ impl Needs {
 }
 
 /// Operations that try these, and which of them each tries.
-fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), Unfit> {
+fn probes(needs: &[(Need, usize)]) -> Result<(Transaction, Vec<Option<Need>>), MessageError> {
     /// No hook has this number.
     const NO_HOOK: u32 = 31;
     let name = format!("preflight-{}", std::process::id());

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use super::ElementRef;
 use super::connection::Connection;
 use super::{CommitError, Element, SetId, Transaction};
-use crate::netlink::{Error, Unfit};
+use crate::netlink::{Error, MessageError};
 
 /// The ranges of a set of single values (`flags interval`), which tell whether others overlap them.
 ///
@@ -47,7 +47,7 @@ pub enum RangesError {
     Unread(#[from] Error),
     /// The elements do not fit into messages.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    MessageError(#[from] MessageError),
     /// The kernel refused the change. Others changed the ruleset meanwhile where
     /// [`CommitError::generation_moved`] says so: try again.
     #[error(transparent)]

@@ -26,7 +26,7 @@ use super::generation::Generation;
 use super::name::Name;
 use super::object::{Object, Written as _};
 use super::{Family, Rule, Set, SetId};
-use crate::netlink::{Malformed, Message, MessageWriter, Messages, NfGenMsg, Unfit};
+use crate::netlink::{Malformed, Message, MessageWriter, Messages, NfGenMsg, MessageError};
 pub(super) use echo::{Echo, gets_a_handle};
 pub(super) use join::Numbers;
 
@@ -205,7 +205,7 @@ impl Transaction {
         flags: u16,
         family: Family,
         content: impl FnOnce(&mut MessageWriter<'_>),
-    ) -> Result<&mut Self, Unfit> {
+    ) -> Result<&mut Self, MessageError> {
         self.unseal();
         let written = self.write_operation(message, flags, family, content);
         self.seal();
@@ -220,7 +220,7 @@ impl Transaction {
         flags: u16,
         family: Family,
         content: impl FnOnce(&mut MessageWriter<'_>),
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), MessageError> {
         let start = self.buffer.len();
         let sequence = self.operations + 1;
         let mut writer = MessageWriter::nfnetlink(
@@ -234,7 +234,7 @@ impl Transaction {
             },
         );
         content(&mut writer);
-        writer.finish().map_err(|unfit| Unfit {
+        writer.finish().map_err(|unfit| MessageError {
             operation: Some(name_of_operation(message, flags)),
             ..unfit
         })?;
@@ -260,10 +260,10 @@ impl Transaction {
     /// chain that is already there stays, and takes what is given (a policy, say).
     ///
     /// # Errors
-    /// [`Unfit`] when an attribute is too long, or a name too long or with a NUL in it; the transaction
+    /// [`MessageError`] when an attribute is too long, or a name too long or with a NUL in it; the transaction
     /// is then as it was before.
     #[inline]
-    pub fn add<T: Object>(&mut self, object: &T) -> Result<&mut Self, Unfit> {
+    pub fn add<T: Object>(&mut self, object: &T) -> Result<&mut Self, MessageError> {
         let flags = self.flags_of::<T>();
         self.operation(T::MESSAGES.new, flags, object.family(), |writer| {
             object.write(writer);
@@ -275,7 +275,7 @@ impl Transaction {
     /// # Errors
     /// As [`add`](Self::add).
     #[inline]
-    pub fn create<T: Object>(&mut self, object: &T) -> Result<&mut Self, Unfit> {
+    pub fn create<T: Object>(&mut self, object: &T) -> Result<&mut Self, MessageError> {
         let flags = NLM_F_EXCL | self.flags_of::<T>();
         self.operation(T::MESSAGES.new, flags, object.family(), |writer| {
             object.write(writer);
@@ -289,7 +289,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub fn add_anonymous(&mut self, set: &Set<'_>) -> Result<SetId<'static>, Unfit> {
+    pub fn add_anonymous(&mut self, set: &Set<'_>) -> Result<SetId<'static>, MessageError> {
         // Far from those that callers count from 0 or 1 for sets that they number themselves.
         let id = NUMBERED | (self.operations + 1);
         let set = Set {
@@ -311,7 +311,7 @@ impl Transaction {
     /// # Errors
     /// As [`add`](Self::add).
     #[inline]
-    pub fn insert(&mut self, rule: &Rule<'_>) -> Result<&mut Self, Unfit> {
+    pub fn insert(&mut self, rule: &Rule<'_>) -> Result<&mut Self, MessageError> {
         let message = Rule::MESSAGES.new;
         self.operation(message, NLM_F_CREATE, rule.family, |writer| {
             rule.write(writer);
@@ -324,7 +324,7 @@ impl Transaction {
     /// # Errors
     /// As [`add`](Self::add).
     #[inline]
-    pub fn replace(&mut self, rule: &Rule<'_>) -> Result<&mut Self, Unfit> {
+    pub fn replace(&mut self, rule: &Rule<'_>) -> Result<&mut Self, MessageError> {
         let message = Rule::MESSAGES.new;
         self.operation(message, NLM_F_REPLACE, rule.family, |writer| {
             rule.write(writer);
@@ -333,7 +333,7 @@ impl Transaction {
 
     /// Gives the chain that has this handle this name.
     #[cfg(feature = "text")]
-    pub(crate) fn rename(&mut self, chain: &Chain<'_>) -> Result<&mut Self, Unfit> {
+    pub(crate) fn rename(&mut self, chain: &Chain<'_>) -> Result<&mut Self, MessageError> {
         self.operation(Chain::MESSAGES.new, 0, chain.family, |writer| {
             chain.write(writer);
         })
@@ -346,7 +346,7 @@ impl Transaction {
     /// # Errors
     /// As [`add`](Self::add).
     #[inline]
-    pub fn delete<T: Object>(&mut self, object: &T) -> Result<&mut Self, Unfit> {
+    pub fn delete<T: Object>(&mut self, object: &T) -> Result<&mut Self, MessageError> {
         self.operation(T::MESSAGES.delete, 0, object.family(), |writer| {
             object.write_identity(writer);
         })
@@ -357,7 +357,7 @@ impl Transaction {
     /// # Errors
     /// As [`add`](Self::add).
     #[inline]
-    pub fn destroy<T: Object>(&mut self, object: &T) -> Result<&mut Self, Unfit> {
+    pub fn destroy<T: Object>(&mut self, object: &T) -> Result<&mut Self, MessageError> {
         self.operation(T::MESSAGES.destroy, 0, object.family(), |writer| {
             object.write_identity(writer);
         })
@@ -370,7 +370,7 @@ impl Transaction {
         &mut self,
         object: &T,
         is_destroyed: bool,
-    ) -> Result<&mut Self, Unfit> {
+    ) -> Result<&mut Self, MessageError> {
         let message = match is_destroyed {
             true => T::MESSAGES.destroy,
             false => T::MESSAGES.delete,
@@ -387,7 +387,7 @@ impl Transaction {
         family: Family,
         table: impl Into<Name<'n>>,
         chain: impl Into<Name<'n>>,
-    ) -> Result<&mut Self, Unfit> {
+    ) -> Result<&mut Self, MessageError> {
         let (table, chain) = (table.into(), chain.into());
         self.operation(NFT_MSG_DELRULE, 0, family, |writer| {
             writer
@@ -404,7 +404,7 @@ impl Transaction {
         &mut self,
         family: Family,
         table: impl Into<Name<'n>>,
-    ) -> Result<&mut Self, Unfit> {
+    ) -> Result<&mut Self, MessageError> {
         let table = table.into();
         self.operation(NFT_MSG_DELRULE, 0, family, |writer| {
             writer.string(NFTA_RULE_TABLE, &table);
@@ -415,7 +415,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub fn flush_ruleset(&mut self, family: Family) -> Result<&mut Self, Unfit> {
+    pub fn flush_ruleset(&mut self, family: Family) -> Result<&mut Self, MessageError> {
         self.operation(NFT_MSG_DELTABLE, 0, family, |_| {})
     }
 

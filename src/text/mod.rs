@@ -96,7 +96,7 @@ pub use run::{Done, Echo, Mode, RunError};
 #[cfg(feature = "text")]
 pub use script::{Change, Definitions, Includes, Script};
 #[cfg(feature = "text")]
-pub use told::{Line, Teller, Told};
+pub use told::{Line, EventFormatter, Formatted};
 #[cfg(feature = "text")]
 pub use traced::traced;
 #[cfg(all(feature = "text", feature = "diff"))]

@@ -6,7 +6,7 @@ use super::question::{Known, Planned as PlannedNames};
 use super::script::{Planned, Script};
 #[cfg(feature = "text-json")]
 use super::syntax::Place;
-use super::told::Teller;
+use super::told::EventFormatter;
 use crate::netlink;
 #[cfg(feature = "text-json")]
 use crate::nft::Committed;
@@ -47,7 +47,7 @@ pub struct Echo {
     /// Whether it changed something that the kernel did not tell of.
     pub is_lost: bool,
     /// One that knows what was there before the change, which it is to be told.
-    pub teller: Teller,
+    pub formatter: EventFormatter,
 }
 
 /// Why a script was not carried out, or not to its end.
@@ -199,7 +199,7 @@ impl Script {
                     let echo = heard.zip(listener).map(|(heard, listener)| Echo {
                         change: heard.change,
                         is_lost: heard.is_lost,
-                        teller: listener.teller,
+                        formatter: listener.formatter,
                     });
                     return Ok(Done {
                         operations,
@@ -241,7 +241,7 @@ impl Script {
 /// Who is told of what is committed.
 struct Listener {
     monitor: Monitor,
-    teller: Teller,
+    formatter: EventFormatter,
 }
 
 /// What was told of it.
@@ -258,7 +258,7 @@ impl Listener {
         let monitor = MonitorOptions::default().open_beside(nft)?;
         Ok(Self {
             monitor,
-            teller: Teller::new(nft, options.clone())?,
+            formatter: EventFormatter::new(nft, options.clone())?,
         })
     }
 
@@ -279,7 +279,7 @@ impl Listener {
                     told = Some(change);
                     break;
                 }
-                self.teller.tell(&change); // somebody else's, before it
+                self.formatter.format(&change); // somebody else's, before it
             }
             is_lost = told.is_none();
         } // else it changed nothing

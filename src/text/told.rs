@@ -23,18 +23,18 @@ use crate::nft::{
 /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// use chainwright::nft::Connection;
 /// use chainwright::nft::live::{Item, Monitor};
-/// use chainwright::text::{Options, Script, Teller, Told};
+/// use chainwright::text::{Options, Script, EventFormatter, Formatted};
 ///
 /// let mut monitor = Monitor::open()?;
 /// let mut nft = Connection::open()?;
-/// let mut teller = Teller::new(&mut nft, Options::here())?;
+/// let mut formatter = EventFormatter::new(&mut nft, Options::here())?;
 ///
 /// let text = "table inet t { chain c { tcp dport { 22, 80 } accept; }; }";
 /// nft.commit(Script::parse("rules.nft", text)?.transaction(None)?.transaction())?;
 ///
 /// let Item::Change(change) = monitor.receive()? else { panic!() };
-/// let told = teller.tell(&change);
-/// let lines: Vec<_> = told.iter().filter_map(Told::line).map(ToString::to_string).collect();
+/// let told = formatter.format(&change);
+/// let lines: Vec<_> = told.iter().filter_map(Formatted::line).map(ToString::to_string).collect();
 /// assert_eq!(lines[0], "add table inet t");
 /// assert_eq!(lines[2], "add rule inet t c tcp dport { 22, 80 } accept");
 /// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
@@ -46,7 +46,7 @@ use crate::nft::{
 /// there are, without the elements of those that have a name. It is to be told of every change, in their order, and to be
 /// made anew where changes were lost.
 #[derive(Debug)]
-pub struct Teller {
+pub struct EventFormatter {
     known: Snapshot,
     /// What is known is of this generation, or of a later one.
     since: Option<Generation>,
@@ -56,16 +56,16 @@ pub struct Teller {
 /// What became of an event.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum Told<L = Line> {
+pub enum Formatted<L = Line> {
     /// It is said.
     Line(L),
     /// It is said with another event: the elements in braces of a rule, the other end of a range.
     Within,
     /// nft has no words for it, or what they would be is not known.
-    Wordless,
+    Inexpressible,
 }
 
-impl<L> Told<L> {
+impl<L> Formatted<L> {
     /// What is said.
     #[must_use]
     pub const fn line(&self) -> Option<&L> {
@@ -109,7 +109,7 @@ struct Bound<'c> {
     verb: &'static str,
 }
 
-impl Teller {
+impl EventFormatter {
     /// One that asks over this connection which tables and sets there are.
     ///
     /// # Errors
@@ -134,24 +134,24 @@ impl Teller {
     }
 
     /// Says what a transaction did: for each of its [events](Change::events), in their order, what became of it.
-    pub fn tell(&mut self, change: &Change) -> Vec<Told> {
-        self.tell_in::<Lines>(change)
+    pub fn format(&mut self, change: &Change) -> Vec<Formatted> {
+        self.format_in::<Lines>(change)
     }
 
     /// The same as libnftables' JSON: for each event an object like `{"add": {"rule": …}}`, in one line.
     #[cfg(feature = "text-json")]
-    pub fn tell_json(&mut self, change: &Change) -> Vec<Told<String>> {
-        self.tell_in::<super::json::Events>(change)
+    pub fn format_json(&mut self, change: &Change) -> Vec<Formatted<String>> {
+        self.format_in::<super::json::Events>(change)
     }
 
-    fn tell_in<F: Form>(&mut self, change: &Change) -> Vec<Told<F::Said>> {
+    fn format_in<F: Form>(&mut self, change: &Change) -> Vec<Formatted<F::Said>> {
         // What is known is of later: what is called the same may have been something else then.
         let is_past = self.since.is_some_and(|since| {
             let ahead = change.generation().number().wrapping_sub(since.number());
             ahead.cast_signed() <= 0
         });
         let mut told = Vec::new();
-        told.resize_with(change.events().len(), || Told::Wordless);
+        told.resize_with(change.events().len(), || Formatted::Inexpressible);
         let mut bound: Option<Bound<'_>> = None;
         for (number, event) in change.events().enumerate() {
             let Ok(object) = event.object() else {
@@ -182,10 +182,10 @@ impl Teller {
         // What belongs to a rule that could not be said is to be seen.
         let is_rule = |event: &Event<'_>| matches!(event.object(), Ok(EventObject::Rule(_)));
         let mut each = change.events().zip(&told);
-        if each.any(|(event, told)| is_rule(&event) && matches!(told, Told::Wordless)) {
+        if each.any(|(event, told)| is_rule(&event) && matches!(told, Formatted::Inexpressible)) {
             for (event, told) in change.events().zip(&mut told) {
-                if matches!(told, Told::Within) && self.is_of_nameless(&event) {
-                    *told = Told::Wordless;
+                if matches!(told, Formatted::Within) && self.is_of_nameless(&event) {
+                    *told = Formatted::Inexpressible;
                 }
             }
         }
@@ -210,11 +210,11 @@ impl Teller {
         flags.unwrap_or_default()
     }
 
-    fn object<F: Form>(&self, event: &Event<'_>, object: &EventObject<'_>) -> Told<F::Said> {
+    fn object<F: Form>(&self, event: &Event<'_>, object: &EventObject<'_>) -> Formatted<F::Said> {
         if let EventObject::Set(view) = object
             && is_nameless(self.flags_of(event, view))
         {
-            return Told::Within;
+            return Formatted::Within;
         }
         let verb = match (event.is_deletion(), object) {
             (true, _) => "delete",
@@ -224,27 +224,27 @@ impl Teller {
             (false, _) => added(event),
         };
         match F::object(self, verb, event, object) {
-            Some(said) => Told::Line(said),
-            None => Told::Wordless,
+            Some(said) => Formatted::Line(said),
+            None => Formatted::Inexpressible,
         }
     }
 
     fn elements<'c, F: Form>(
         &self,
-        told: &mut [Told<F::Said>],
+        told: &mut [Formatted<F::Said>],
         bound: &mut Option<Bound<'c>>,
         number: usize,
         event: &Event<'c>,
         elements: &ElementsRef<'c>,
-    ) -> Told<F::Said> {
+    ) -> Formatted<F::Said> {
         let table = self.table_of(event);
         let Some(set) = table.and_then(|table| table.set(elements.set())) else {
-            return Told::Wordless;
+            return Formatted::Inexpressible;
         };
         let view = set.set();
         let flags = view.flags().unwrap_or_default();
         if is_nameless(flags) {
-            return Told::Within;
+            return Formatted::Within;
         }
         let this = Bound {
             event: number,
@@ -262,26 +262,26 @@ impl Teller {
         match bound.take() {
             Some(other) if other.makes_range_with(&this) => {
                 told[other.event] = self.said_elements::<F>(&[other.message, this.message], &this);
-                Told::Within
+                Formatted::Within
             }
             other => {
                 if let Some(other) = other {
                     told[other.event] = self.said_elements::<F>(&[other.message], &other);
                 }
                 *bound = Some(this);
-                Told::Wordless // until its other end is told
+                Formatted::Inexpressible // until its other end is told
             }
         }
     }
 
     /// `add element ip t s { 10.0.0.0/8 }`
-    fn said_elements<F: Form>(&self, messages: &[Message<'_>], of: &Bound<'_>) -> Told<F::Said> {
+    fn said_elements<F: Form>(&self, messages: &[Message<'_>], of: &Bound<'_>) -> Formatted<F::Said> {
         let elements = &of.elements;
         // An end without a beginning stands before the first range, and says nothing.
         if let [_] = messages
             && end(elements).is_some_and(|(is_end, _)| is_end)
         {
-            return Told::Within;
+            return Formatted::Within;
         }
         let said = || {
             let table = self.known.table(elements.family(), elements.table())?;
@@ -293,8 +293,8 @@ impl Teller {
             F::elements(self, of.verb, &set)
         };
         match said() {
-            Some(said) => Told::Line(said),
-            None => Told::Wordless,
+            Some(said) => Formatted::Line(said),
+            None => Formatted::Inexpressible,
         }
     }
 }
@@ -314,14 +314,14 @@ pub(super) trait Form {
 
     /// Of an object; `None` if there are no words for it.
     fn object(
-        teller: &Teller,
+        formatter: &EventFormatter,
         verb: &'static str,
         event: &Event<'_>,
         object: &EventObject<'_>,
     ) -> Option<Self::Said>;
 
     /// Of the elements of a set that stands alone, with these elements alone.
-    fn elements(teller: &Teller, verb: &'static str, set: &SnapshotSet<'_>) -> Option<Self::Said>;
+    fn elements(formatter: &EventFormatter, verb: &'static str, set: &SnapshotSet<'_>) -> Option<Self::Said>;
 }
 
 /// nft's lines.
@@ -331,12 +331,12 @@ impl Form for Lines {
     type Said = Line;
 
     fn object(
-        teller: &Teller,
+        formatter: &EventFormatter,
         verb: &'static str,
         event: &Event<'_>,
         object: &EventObject<'_>,
     ) -> Option<Line> {
-        let options = &teller.options;
+        let options = &formatter.options;
         let is_deletion = event.is_deletion();
         // Of what goes the name says all.
         let inside = |body: Option<String>| match is_deletion {
@@ -357,9 +357,9 @@ impl Form for Lines {
                 ("chain", in_table(view.table(), view.name()), body)
             }
             EventObject::Set(view) => {
-                let set = teller.table_of(event).and_then(|t| t.set(view.name()));
+                let set = formatter.table_of(event).and_then(|t| t.set(view.name()));
                 let body = inside(set.and_then(|set| line::set(&set, options)));
-                let kind = match crate::nft::is_map(teller.flags_of(event, view)) {
+                let kind = match crate::nft::is_map(formatter.flags_of(event, view)) {
                     true => "map",
                     false => "set",
                 };
@@ -374,7 +374,7 @@ impl Form for Lines {
                 let body = inside(line::flowtable(view, options));
                 ("flowtable", in_table(view.table(), view.name()), body)
             }
-            EventObject::Rule(rule) => return rule_line(teller, verb, event, rule),
+            EventObject::Rule(rule) => return rule_line(formatter, verb, event, rule),
             _ => return None,
         };
         let body = body?;
@@ -390,9 +390,9 @@ impl Form for Lines {
         })
     }
 
-    fn elements(teller: &Teller, verb: &'static str, set: &SnapshotSet<'_>) -> Option<Line> {
+    fn elements(formatter: &EventFormatter, verb: &'static str, set: &SnapshotSet<'_>) -> Option<Line> {
         let mut body = String::from("{ ");
-        let mut printer = Printer::new(&mut body, &teller.options);
+        let mut printer = Printer::new(&mut body, &formatter.options);
         printer.in_line = true;
         for (index, element) in SetReader::named(set).elements()?.iter().enumerate() {
             if index > 0 {
@@ -417,7 +417,7 @@ impl Form for Lines {
     }
 }
 
-fn rule_line(teller: &Teller, verb: &str, event: &Event<'_>, rule: &RuleRef<'_>) -> Option<Line> {
+fn rule_line(formatter: &EventFormatter, verb: &str, event: &Event<'_>, rule: &RuleRef<'_>) -> Option<Line> {
     let are_names = is_name(rule.table()) && is_name(rule.chain());
     are_names.then_some(())?;
     let mut head = format!(
@@ -434,7 +434,7 @@ fn rule_line(teller: &Teller, verb: &str, event: &Event<'_>, rule: &RuleRef<'_>)
         head += &format!(" handle {handle}");
     }
     let body = match rule.expressions() {
-        Some(_) => list::rule(&teller.table_of(event)?, rule, &teller.options)?,
+        Some(_) => list::rule(&formatter.table_of(event)?, rule, &formatter.options)?,
         None => String::new(),
     };
     // Of one that goes nft gives the number; what it was is said beside it.

@@ -121,7 +121,7 @@ pub enum TupleField {
 }
 
 /// How the values of a field are told.
-enum Told {
+enum FieldFormat {
     Number,
     Hex,
     Address,
@@ -197,17 +197,17 @@ impl Field {
         }
     }
 
-    fn told(self) -> Told {
+    fn told(self) -> FieldFormat {
         match self {
-            Self::Source | Self::Destination => Told::Address,
+            Self::Source | Self::Destination => FieldFormat::Address,
             Self::Tuple(
                 TupleField::OriginalSource
                 | TupleField::OriginalDestination
                 | TupleField::ReplySource
                 | TupleField::ReplyDestination,
             )
-            | Self::Route(RtKey::NEXTHOP4 | RtKey::NEXTHOP6) => Told::Address,
-            Self::InName | Self::OutName | Self::Fib(_, FibResult::OIFNAME) => Told::Name,
+            | Self::Route(RtKey::NEXTHOP4 | RtKey::NEXTHOP6) => FieldFormat::Address,
+            Self::InName | Self::OutName | Self::Fib(_, FibResult::OIFNAME) => FieldFormat::Name,
             Self::Meta(
                 MetaKey::IIFKIND
                 | MetaKey::OIFKIND
@@ -215,9 +215,9 @@ impl Field {
                 | MetaKey::BRI_IIFNAME
                 | MetaKey::BRI_OIFNAME,
             )
-            | Self::Ct(CtKey::HELPER, _) => Told::Name,
-            Self::State => Told::State,
-            Self::Protocol | Self::NextHeader => Told::Protocol,
+            | Self::Ct(CtKey::HELPER, _) => FieldFormat::Name,
+            Self::State => FieldFormat::State,
+            Self::Protocol | Self::NextHeader => FieldFormat::Protocol,
             Self::Mark
             | Self::CtMark
             | Self::CtStatus
@@ -231,26 +231,26 @@ impl Field {
             | Self::OptionByte(..)
             | Self::Meta(MetaKey::PROTOCOL | MetaKey::PRIORITY | MetaKey::CGROUP)
             | Self::Ct(CtKey::LABELS, _)
-            | Self::Socket(1, _) => Told::Hex,
-            Self::HasOptions | Self::Has(_) | Self::HasSocket | Self::HasSender => Told::Bool,
-            _ => Told::Number,
+            | Self::Socket(1, _) => FieldFormat::Hex,
+            Self::HasOptions | Self::Has(_) | Self::HasSocket | Self::HasSender => FieldFormat::Bool,
+            _ => FieldFormat::Number,
         }
     }
 
     /// A value of it, in words.
     pub(super) fn value(self, value: u128, bits: u32) -> String {
         match self.told() {
-            Told::Number => value.to_string(),
-            Told::Hex => format!("{value:#x}"),
-            Told::Bool => match value {
+            FieldFormat::Number => value.to_string(),
+            FieldFormat::Hex => format!("{value:#x}"),
+            FieldFormat::Bool => match value {
                 0 => "no".to_owned(),
                 _ => "yes".to_owned(),
             },
-            Told::Address if bits == 32 => Ipv4Addr::from(value as u32).to_string(),
-            Told::Address => Ipv6Addr::from(value).to_string(),
-            Told::Name => name_of(value),
-            Told::State => states(value),
-            Told::Protocol => match protocol_name(value) {
+            FieldFormat::Address if bits == 32 => Ipv4Addr::from(value as u32).to_string(),
+            FieldFormat::Address => Ipv6Addr::from(value).to_string(),
+            FieldFormat::Name => name_of(value),
+            FieldFormat::State => states(value),
+            FieldFormat::Protocol => match protocol_name(value) {
                 Some(name) => name.to_owned(),
                 None => value.to_string(),
             },

@@ -50,14 +50,14 @@ impl Default for Options {
 /// and that hook are [told of](Self::not_walked), and see no packet here.
 ///
 /// ```
-/// use chainwright::nft::live::Model;
+/// use chainwright::nft::live::FakeKernel;
 /// use chainwright::nft::Scope;
 /// use chainwright::walk::{Direction, Node, Options, Outcome, Packet, Rules};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # #[cfg(feature = "text")] {
 /// use chainwright::text::Script;
 ///
-/// let model = Model::new();
+/// let model = FakeKernel::new();
 /// let mut nft = model.connect()?;
 /// let text = "table ip filter { chain input { type filter hook input priority 0; tcp dport 23 drop; }; }";
 /// nft.commit(Script::parse("rules.nft", text)?.transaction(None)?.transaction())?;

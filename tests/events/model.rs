@@ -14,7 +14,7 @@ use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
     Expressions, Immediate, Lookup, Payload, PayloadBase, Register, Verdict,
 };
-use chainwright::nft::live::{Event, Item, Mirror, Model, Monitor, MonitorOptions};
+use chainwright::nft::live::{Event, Item, Mirror, FakeKernel, Monitor, MonitorOptions};
 use chainwright::nft::{
     Chain, ChainFlags, CommitError, Committed, Connection, DataType, Devices, Element, Family,
     Generation, PlanOptions, Rule, Scope, Set, SetFlags, Snapshot, SnapshotChain, SnapshotSet,
@@ -140,7 +140,7 @@ struct Pair {
 
 impl Pair {
     fn new() -> Self {
-        let model = Model::new();
+        let model = FakeKernel::new();
         Self {
             compared: 0,
             before: Vec::new(),
@@ -309,7 +309,7 @@ fn real_rulesets_are_listed_as_by_the_kernel() {
         });
         let devices = devices
             .flat_map(|devices| devices.names().map(bstr::BString::from).collect::<Vec<_>>());
-        let model = devices.fold(Model::new(), Model::with_device);
+        let model = devices.fold(FakeKernel::new(), FakeKernel::with_device);
         let restored = [crate::common::connect(&empty), model.connect().unwrap()].map(|mut nft| {
             by_tool.restore(&mut nft)?;
             Ok(nft.snapshot(Scope::all()).unwrap())
@@ -446,7 +446,7 @@ fn a_table_that_wakes_up_takes_no_base_chain_at_once() {
     for with_base in [false, true] {
         let answers = [
             crate::common::connect(&sandbox),
-            Model::new().connect().unwrap(),
+            FakeKernel::new().connect().unwrap(),
         ]
         .map(|mut nft| {
             let mut empty = Transaction::new();
@@ -492,7 +492,7 @@ fn nested(depth: u32) -> [Transaction; 2] {
 fn chains_of_rules_have_no_such_chains() {
     let sandbox = crate::common::sandbox();
     let mut kernel = crate::common::connect(&sandbox);
-    let mut model = Model::new().connect().unwrap();
+    let mut model = FakeKernel::new().connect().unwrap();
     for depth in [1, 2, 5] {
         for tx in nested(depth) {
             let answered = answer(model.commit(&tx));
@@ -514,7 +514,7 @@ fn no_device_carries_chains_out() {
     let sandbox = crate::common::sandbox();
     let mut pair = [
         crate::common::connect(&sandbox),
-        Model::new().connect().unwrap(),
+        FakeKernel::new().connect().unwrap(),
     ];
     let mut refused = 0;
     for (family, hook) in [(Family::INET, 5), (Family::INET, 1), (Family::NETDEV, 0)] {
@@ -541,7 +541,7 @@ fn two_chains_of_one_name() {
     let sandbox = crate::common::sandbox();
     let answers = [
         crate::common::connect(&sandbox),
-        Model::new().connect().unwrap(),
+        FakeKernel::new().connect().unwrap(),
     ]
     .map(|mut nft| {
         let chain = |name: &'static str| Chain::new(Family::IP, "t", name);
@@ -578,7 +578,7 @@ fn names_of_anonymous_sets() {
     let sandbox = crate::common::sandbox();
     let mut pair = [
         crate::common::connect(&sandbox),
-        Model::new().connect().unwrap(),
+        FakeKernel::new().connect().unwrap(),
     ];
     let mut random = Random::new();
     let mut named = 0;
@@ -633,7 +633,7 @@ fn halves_of_intervals() {
     let sandbox = crate::common::sandbox();
     let mut pair = [
         crate::common::connect(&sandbox),
-        Model::new().connect().unwrap(),
+        FakeKernel::new().connect().unwrap(),
     ];
     let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4).with_flags(SetFlags::INTERVAL);
     let key = |key: u8| vec![0, 0, 0, key];
@@ -723,7 +723,7 @@ fn large_sets_grow_in_place() {
     const ELEMENTS: u32 = 100_000;
     /// Some of what it is made of, and of its message and answer; a copy of the set takes two thousand times that.
     const BYTES_OF_ONE: u64 = 4096;
-    let mut nft = Model::new().connect().unwrap();
+    let mut nft = FakeKernel::new().connect().unwrap();
     let set = Set::new(Family::IP, "t", "s", DataType::IPV4_ADDR, 4).with_size(ELEMENTS);
     let elements = || (0..ELEMENTS).map(|key| Element::new(key.to_be_bytes().to_vec()));
     let mut add = Transaction::new();

@@ -16,7 +16,7 @@ use chainwright::nft::expr::{
     Bitwise, Cmp, FlowOffload, Immediate, Last, Match, Meta, MetaKey, ObjectType, Objref, Queue,
     QueueFlags, Register, Verdict,
 };
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 use chainwright::nft::stateful::Secmark;
 use chainwright::nft::{
     Chain, Devices, Family, Flowtable, FlowtableFlags, Rule, Scope, StatefulObject, Table,
@@ -372,7 +372,7 @@ fn what_nft_leaves_out_is_written() {
 /// As libnftables-json(5) has it: the kernel that the tests run on need not have these.
 #[test]
 fn what_few_kernels_have_is_written() {
-    let model = Model::new().with_device("a").with_device("b");
+    let model = FakeKernel::new().with_device("a").with_device("b");
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::INET, "t")).unwrap();
     tx.add(&Chain::new(Family::INET, "t", "c")).unwrap();

@@ -1112,7 +1112,7 @@ fn no_kind_of_name_is_printed_as_another() {
     use chainwright::nft::{
         Bytes, DataType, Element, Name, ObjectData, Rule, Set, SetId, StatefulObject, Table,
     };
-    use chainwright::text::{Teller, Told};
+    use chainwright::text::{EventFormatter, Formatted};
     const NAMES: [&[u8]; 11] = [
         b"a;b",
         b"x {",
@@ -1129,7 +1129,7 @@ fn no_kind_of_name_is_printed_as_another() {
     let ours = sandbox();
     let mut nft = connect(&ours);
     let mut monitor = ours.run(Monitor::open).unwrap().unwrap();
-    let mut teller = Teller::of_nothing(Options::default());
+    let mut formatter = EventFormatter::of_nothing(Options::default());
     let mut tx = Transaction::new();
     let family = Family::INET;
     for table in ["sets", "maps", "rules"] {
@@ -1240,12 +1240,12 @@ fn no_kind_of_name_is_printed_as_another() {
     let Item::Change(change) = monitor.receive().unwrap() else {
         panic!()
     };
-    let told = teller.tell(&change);
+    let told = formatter.format(&change);
     let (mut said, mut wordless) = (0, 0);
     for (event, told) in change.events().zip(&told) {
         assert!(!event.to_string().contains(is_harmful), "{event}");
         match told {
-            Told::Line(line) => {
+            Formatted::Line(line) => {
                 said += 1;
                 assert!(!line.to_string().contains(is_harmful), "{line}");
             }

@@ -22,7 +22,7 @@ use crate::common::wire::{compared, readable};
 use crate::common::{connect, sandbox};
 use chainwright::netlink::{Attributes, Messages};
 use chainwright::netns::Sandbox;
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Connection, Scope, Snapshot};
 use chainwright::text::{Listing, Options, Part, Script};
 use otherwise::{
@@ -219,7 +219,7 @@ fn differing(theirs: &[Vec<u8>], ours: &[Vec<u8>]) -> Option<String> {
 fn beside() -> BTreeMap<String, Snapshot> {
     let families = ["ip", "ip6", "inet", "netdev", "bridge"];
     let made = families.map(|family| {
-        let mut nft = Model::new().connect().expect("a model");
+        let mut nft = FakeKernel::new().connect().expect("a model");
         apply(&mut nft, &setup(family)).expect("it is taken");
         (family.to_owned(), nft.snapshot(Scope::all()).expect("it"))
     });

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use crate::common::{bound_chain, connect, report, rule_of_bound_chain, sandbox};
 use bstr::{BString, ByteSlice};
 use chainwright::nft::expr::{Counter, Immediate, Lookup, Payload, PayloadBase, Register, Verdict};
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
     Chain, CommitError, CommittedGroups, Connection, DataType, Element, Family, Groups, Outcome,
     Rule, Scope, Set, Table, Transaction,
@@ -18,7 +18,7 @@ const IP: Family = Family::IP;
 fn with_both(test: impl Fn(&mut Connection)) {
     let sandbox = sandbox();
     test(&mut connect(&sandbox));
-    test(&mut Model::new().connect().unwrap());
+    test(&mut FakeKernel::new().connect().unwrap());
 }
 
 fn written(fill: impl FnOnce(&mut Transaction)) -> Transaction {

@@ -5,7 +5,7 @@ use crate::common::tools::Tools;
 use crate::common::{committed, connect, kernel, report, sandbox};
 use chainwright::Error;
 use chainwright::nft::expr::{Counter, Immediate};
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
     Chain, CommitError, Connection, Element, Family, Outcome, Ownership, Rule, Scope, SetId,
     Snapshot, Table, TableFlags, Transaction,
@@ -458,7 +458,7 @@ fn a_restoration_over_an_orphan() {
 #[test]
 fn a_table_is_made_ones_own_with_what_is_in_it() {
     let sandbox = sandbox();
-    let model = Model::new();
+    let model = FakeKernel::new();
     let on_kernel = || connect(&sandbox);
     let on_model = || model.connect().unwrap();
     // What a table of the kernel's is to become is asked of it elsewhere; the model has them all.

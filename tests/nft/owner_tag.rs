@@ -9,7 +9,7 @@ use crate::common::plans::{operations, with};
 use crate::common::random::Random;
 use crate::common::{connect, report, sandbox};
 use chainwright::nft::expr::{Counter, Immediate};
-use chainwright::nft::live::{Mirror, Model};
+use chainwright::nft::live::{Mirror, FakeKernel};
 use chainwright::nft::{
     Chain, CommitError, Connection, DataType, Element, Family, NotOwn, OwnerTag, Plan, PlanOptions,
     Policy, Rule, Scope, Set, Snapshot, StatefulObject, Table, Transaction, WriteError,
@@ -325,7 +325,7 @@ fn shown(snapshot: &Snapshot, wanted: impl Fn(bool) -> bool) -> BTreeSet<String>
 
 /// A table of few names, some of whose objects are the agent's and some are not.
 fn fill(random: &mut Random, theirs: bool, mine: bool) -> Snapshot {
-    let mut nft = Model::new().connect().unwrap();
+    let mut nft = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
     tx.add(&Table::new(IP, "t").with_comment("everybody's").unwrap())
         .unwrap();

@@ -15,7 +15,7 @@ use chainwright::nft::expr::{
     Register, Reject, Rt, RtKey, Socket, SocketKey, Synproxy, SynproxyFlags, Target, Tproxy,
     Tunnel, TunnelKey, TunnelMode, Xfrm, XfrmDirection, XfrmKey,
 };
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
     Bytes, Chain, Connection, DataType, Devices, ExtensionKind, Family, Flowtable, Missing, Need,
     Rule, Scope, Set, SetFlags, Snapshot, StatefulObject, Table, Transaction,
@@ -406,7 +406,7 @@ fn what_stands_inside_is_asked_for_too() {
 /// The model has everything.
 #[test]
 fn the_model_answers_as_well() {
-    let mut nft = Model::new().connect().unwrap();
+    let mut nft = FakeKernel::new().connect().unwrap();
     let tx = with_rule(Family::IP, |rule| _ = rule.push(&Counter::new(0, 0)));
     assert!(nft.preflight(&tx).unwrap().is_empty());
     let tx = with_rule(Family::IP, |rule| rule.expressions = Some(list("no_such")));

@@ -312,7 +312,7 @@ fn of_whatever_is_read_everything_is_as_it_says() {
                     assert_eq!(error.outcome, Outcome::NothingApplied, "{error}");
                     assert_eq!(nft.generation().unwrap(), before);
                 }
-                Err(Error::Unfit(_)) => {}
+                Err(Error::MessageError(_)) => {}
                 Err(error) => panic!("{}", report(&error)),
             }
             Ok(())

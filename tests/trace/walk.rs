@@ -5,14 +5,14 @@ mod kube_proxy;
 mod large;
 mod semantics;
 
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Scope, Snapshot};
 use chainwright::text::Script;
 
 /// The ruleset that a text in nft's language makes.
 #[track_caller]
 fn in_memory(text: &str) -> Snapshot {
-    let model = Model::new();
+    let model = FakeKernel::new();
     let mut nft = model.connect().unwrap();
     let script = Script::parse("rules.nft", text).unwrap_or_else(|error| panic!("{error}"));
     let change = script

@@ -2,7 +2,7 @@
 
 use chainwright::measure::floor::Floor;
 use chainwright::measure::{Contender, KubeProxy, alternate_prepared};
-use chainwright::netlink::{self, Unfit};
+use chainwright::netlink::{self, MessageError};
 use chainwright::nft::{CommitError, Connection, Family, Transaction};
 
 use super::tools::{Tool, compare};
@@ -24,7 +24,7 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
 /// What is written, in one transaction into an empty namespace, and the tools that do the same.
 pub(super) fn whole(
     mut record: Record,
-    write: &dyn Fn(&mut Transaction) -> Result<(), Unfit>,
+    write: &dyn Fn(&mut Transaction) -> Result<(), MessageError>,
     tools: &[Tool<'_>],
 ) -> Result<Record, Error> {
     let mut nft = Connection::open()?;

@@ -6,7 +6,7 @@ use chainwright::nft::live::{
     Change, EventObject, Item, Monitor, MonitorOptions, TracedItem, Tracer, TracerOptions,
 };
 use chainwright::nft::{Connection, Scope, Snapshot};
-use chainwright::text::{Teller, Told, Watched, traced};
+use chainwright::text::{EventFormatter, Formatted, Watched, traced};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
@@ -21,7 +21,7 @@ impl Session<'_> {
             true => None,
             false => Some(Changes {
                 monitor: MonitorOptions::default().open_to_look()?,
-                teller: self.teller()?,
+                formatter: self.formatter()?,
             }),
         };
         let mut traces = match watched.is_trace() || watched.is_all() {
@@ -60,15 +60,15 @@ impl Session<'_> {
 
     /// Tells of a change.
     fn told(&mut self, watched: &Watched, changes: &mut Changes, item: Item) -> Result<(), Error> {
-        let teller = &mut changes.teller;
+        let formatter = &mut changes.formatter;
         match item {
             Item::Change(change) if self.json || watched.is_json() => {
-                self.tell_json(watched, teller, &change)?;
+                self.tell_json(watched, formatter, &change)?;
             }
-            Item::Change(change) => self.tell(watched, teller, &change)?,
+            Item::Change(change) => self.tell(watched, formatter, &change)?,
             Item::Lost(lost) => {
                 note(&lost.to_string());
-                *teller = self.teller()?;
+                *formatter = self.formatter()?;
             }
             _ => {}
         }
@@ -108,21 +108,21 @@ impl Session<'_> {
         Ok(())
     }
 
-    fn teller(&self) -> Result<Teller, Error> {
+    fn formatter(&self) -> Result<EventFormatter, Error> {
         let mut nft = Connection::open_to_look()?;
-        Ok(Teller::new(&mut nft, self.options.clone())?)
+        Ok(EventFormatter::new(&mut nft, self.options.clone())?)
     }
 
     fn tell(
         &mut self,
         watched: &Watched,
-        teller: &mut Teller,
+        formatter: &mut EventFormatter,
         change: &Change,
     ) -> Result<(), Error> {
-        let mut told = teller.tell(change);
+        let mut told = formatter.format(change);
         for (event, told) in change.events().zip(&mut told) {
             // Of a rule that goes nft says no more than its handle.
-            if let (Told::Line(line), Ok(EventObject::Rule(_))) = (&mut *told, event.object())
+            if let (Formatted::Line(line), Ok(EventObject::Rule(_))) = (&mut *told, event.object())
                 && event.is_deletion()
             {
                 line.body.clear();
@@ -149,14 +149,14 @@ impl Session<'_> {
     fn tell_json(
         &mut self,
         watched: &Watched,
-        teller: &mut Teller,
+        formatter: &mut EventFormatter,
         change: &Change,
     ) -> Result<(), Error> {
-        let told = teller.tell_json(change);
+        let told = formatter.format_json(change);
         for (event, told) in change.events().zip(told) {
             match told {
-                Told::Line(line) if watched.admits(&event) => writeln!(self.out, "{line}")?,
-                Told::Wordless if watched.admits(&event) => say(&format!("# {event}")),
+                Formatted::Line(line) if watched.admits(&event) => writeln!(self.out, "{line}")?,
+                Formatted::Inexpressible if watched.admits(&event) => say(&format!("# {event}")),
                 _ => {}
             }
         }
@@ -178,7 +178,7 @@ pub(crate) fn wait<'f>(sockets: impl Iterator<Item = BorrowedFd<'f>>) -> Result<
 /// Who is told of changes, and has words for them.
 struct Changes {
     monitor: Monitor,
-    teller: Teller,
+    formatter: EventFormatter,
 }
 
 /// Who is told which rules packets meet, and what those rules are.

@@ -10,7 +10,7 @@ use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
 use chainwright::kube::explain::{Part, Role};
 use chainwright::kube::frontend::{Frontend, frontends, node_port_addresses};
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Connection, Scope, Snapshot};
 use chainwright::text::Script;
 use chainwright::walk::graph::Graph;
@@ -98,7 +98,7 @@ fn manifests() -> (BTreeSet<Port>, BTreeSet<NodePort>) {
 /// The ruleset of a text, in memory.
 fn snapshot(file: &str) -> Snapshot {
     let text = std::fs::read_to_string(crate::common::in_workspace(file)).unwrap();
-    let model = Model::new();
+    let model = FakeKernel::new();
     let connect = || -> Connection { model.connect().unwrap() };
     if file.ends_with(".save") {
         let mut iptables = Iptables::over(connect());

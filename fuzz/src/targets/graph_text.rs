@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 
 use chainwright::iptables::Family;
 use chainwright::nft::Scope;
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 use chainwright::text::Script;
 use chainwright::walk::graph::{Graph, How, Kind, ViewOptions};
 
@@ -48,7 +48,7 @@ fn run(input: &[u8]) {
 
 /// The graph of what nf_tables makes of a script; `None` if it refuses it.
 fn of_ruleset(script: &Script) -> Option<Graph> {
-    let mut nft = Model::new().with_any_device().connect().ok()?;
+    let mut nft = FakeKernel::new().with_any_device().connect().ok()?;
     let nothing = nft.snapshot(Scope::all()).ok()?;
     let change = script.transaction(Some(&nothing)).ok()?;
     nft.commit(change.transaction()).ok()?;

@@ -2,7 +2,7 @@
 //! said, however the messages are cut into datagrams; and every event says all it can.
 
 use chainwright::netlink::{MessageWriter, Messages, NfGenMsg};
-use chainwright::nft::live::{Grouping, Item};
+use chainwright::nft::live::{CommitAssembler, Item};
 
 use crate::Target;
 use crate::mutate::Shape;
@@ -76,14 +76,14 @@ fn run(input: &[u8]) {
 
 /// What is given out of these datagrams, the last of which leaves the queue empty.
 fn given(datagrams: &[&[u8]]) -> Vec<Item> {
-    let mut grouping = Grouping::new(OWN, LIMIT);
+    let mut grouping = CommitAssembler::new(OWN, LIMIT);
     assert!(grouping.asks());
     grouping.asked();
     grouping.datagram(&generation(OWN, 1)).expect("an answer");
     let mut told = grouping.told().expect("it was answered");
     assert_eq!(told.number(), 1);
     let mut items = Vec::new();
-    let mut take = |grouping: &mut Grouping| {
+    let mut take = |grouping: &mut CommitAssembler| {
         while let Some(item) = grouping.next() {
             match &item {
                 Item::Change(change) => {

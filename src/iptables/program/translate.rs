@@ -39,7 +39,7 @@ impl Program {
                     // In quotes, as a shell takes them.
                     Line::Rule(line) => format!("nft '{}'\n", line.replace('\'', "'\\''")),
                     Line::Other(line) => format!("nft {line}\n"),
-                    Line::Unsaid => format!("nft # {} \n", typed(&without_table(&given))),
+                    Line::Inexpressible => format!("nft # {} \n", typed(&without_table(&given))),
                 };
             }
         }
@@ -180,7 +180,7 @@ impl Program {
         for line in self.in_nfts_words(&command, counters, table)? {
             *said += &match line {
                 Line::Rule(line) | Line::Other(line) => format!("{line}\n"),
-                Line::Unsaid => format!("# -t {table} {} \n", typed(rest)),
+                Line::Inexpressible => format!("# -t {table} {} \n", typed(rest)),
             };
         }
         Ok(())
@@ -226,7 +226,7 @@ impl Program {
         let counters = command.spec.counters.or(counters);
         let line = |rule: Rule| match rule.to_nft_with(self.family, counters) {
             Ok(words) => Line::Rule(format!("{place} {words}")),
-            Err(_) => Line::Unsaid,
+            Err(_) => Line::Inexpressible,
         };
         Ok(command.spec.clone().rules().map(line).collect())
     }
@@ -245,7 +245,7 @@ enum Line {
     Rule(String),
     Other(String),
     /// A rule that nft's language cannot express.
-    Unsaid,
+    Inexpressible,
 }
 
 /// The words as they were typed, in one line.

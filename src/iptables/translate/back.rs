@@ -2,7 +2,7 @@
 
 use crate::iptables::builtin::NAMES;
 use crate::iptables::{Family, Tables};
-use crate::nft::live::Model;
+use crate::nft::live::FakeKernel;
 use crate::nft::{self, Scope};
 use crate::text::{Error, Script};
 
@@ -65,7 +65,7 @@ pub enum NotMade {
     Refused(Error),
     /// The model of nf_tables could not make it, or be asked.
     #[error("it cannot be made in memory: {0}")]
-    Model(String),
+    FakeKernel(String),
 }
 
 impl Back {
@@ -74,8 +74,8 @@ impl Back {
     /// # Errors
     /// [`NotMade`]: only what can be made where nothing is there before has tables.
     pub fn of(family: Family, script: &Script) -> Result<Self, NotMade> {
-        let of_model = |error: &dyn std::fmt::Display| NotMade::Model(error.to_string());
-        let mut model = Model::new().connect().map_err(|error| of_model(&error))?;
+        let of_model = |error: &dyn std::fmt::Display| NotMade::FakeKernel(error.to_string());
+        let mut model = FakeKernel::new().connect().map_err(|error| of_model(&error))?;
         let nothing = model
             .snapshot(Scope::all())
             .map_err(|error| of_model(&error))?;

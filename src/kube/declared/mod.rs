@@ -36,7 +36,7 @@ pub enum Error {
     Commit(#[source] Box<CommitError>),
     /// An attribute was too long to be put into a message.
     #[error("cannot write the rules that are to be kept")]
-    Unfit(#[from] netlink::Unfit),
+    MessageError(#[from] netlink::MessageError),
     /// A rule could not be put into nf_tables' terms.
     #[error("cannot encode the rules that are to be kept")]
     Encode(#[from] Unwritable),

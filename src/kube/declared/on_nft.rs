@@ -38,8 +38,8 @@ impl From<CommitError> for Attempt {
     }
 }
 
-impl From<netlink::Unfit> for Attempt {
-    fn from(error: netlink::Unfit) -> Self {
+impl From<netlink::MessageError> for Attempt {
+    fn from(error: netlink::MessageError) -> Self {
         Self::Failed(error.into())
     }
 }
@@ -265,7 +265,7 @@ impl Wanted {
         &self,
         tx: &mut Transaction,
         handle: u64,
-    ) -> Result<(), netlink::Unfit> {
+    ) -> Result<(), netlink::MessageError> {
         let mut rule = nft::Rule::new(self.family.into(), &*self.table, &*self.chain);
         rule.handle = Some(handle);
         tx.delete(&rule).map(drop)

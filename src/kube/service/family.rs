@@ -508,12 +508,12 @@ fn is_refusal(error: &Error) -> bool {
     use iptables::Error as Tables;
     match error {
         Error::Commit(error) => is_refused(error),
-        Error::Unfit(_) | Error::Comment(_) | Error::Build(_) | Error::Unwritable(_) => true,
+        Error::MessageError(_) | Error::Comment(_) | Error::Build(_) | Error::Unwritable(_) => true,
         Error::Iptables(error) => match &**error {
             Tables::Commit(error) => is_refused(error),
             Tables::Draft(_)
             | Tables::Unwritable(_)
-            | Tables::Unfit(_)
+            | Tables::MessageError(_)
             | Tables::Builtin { .. }
             | Tables::TargetName { .. }
             | Tables::UnknownExtension { .. }

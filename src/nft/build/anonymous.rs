@@ -4,7 +4,7 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddrV4, SocketAddrV6};
 
 use super::value::{ByteOrder, Match, Test};
 use super::{BuildError, Protocol, Value};
-use crate::netlink::Unfit;
+use crate::netlink::MessageError;
 use crate::nft::expr::{Data, Verdict};
 use crate::nft::userdata::{HOST_ENDIAN, SET_KEY_BYTE_ORDER, put};
 use crate::nft::{Bytes, DataType, Element, Family, Set, Transaction, concatenation};
@@ -306,8 +306,8 @@ impl<'a> Anonymous<'a> {
     /// Adds the set and its elements; the rule that uses it must follow in the same transaction.
     ///
     /// # Errors
-    /// [`Unfit`] when a name does not fit into its attribute.
-    pub fn add_to(&self, tx: &mut Transaction) -> Result<(), Unfit> {
+    /// [`MessageError`] when a name does not fit into its attribute.
+    pub fn add_to(&self, tx: &mut Transaction) -> Result<(), MessageError> {
         tx.add(&self.set)?;
         tx.add_elements(&self.set.set_id(), &self.elements)?;
         Ok(())

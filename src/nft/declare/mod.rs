@@ -35,7 +35,7 @@ pub(in crate::nft) use values::{flags, milliseconds, named_in_serde, read_as_num
 pub(in crate::nft) use view::{plain, view};
 
 use super::name::{Bytes, Name};
-use crate::netlink::{Expected, Malformed, MessageWriter, Odd};
+use crate::netlink::{AttributeCursor, Malformed, MessageWriter, FastPathMiss};
 
 /// What is known of an attribute, beside its type; the names are those that a declaration uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -183,11 +183,11 @@ pub(crate) trait Field<'a>: Sized {
     /// What a view keeps of the attribute that comes next, if it is of this type; none if anything else
     /// does.
     #[inline(always)]
-    fn next(attributes: &mut Expected<'a>, kind: u16) -> Result<Option<Self::Kept>, Odd> {
+    fn next(attributes: &mut AttributeCursor<'a>, kind: u16) -> Result<Option<Self::Kept>, FastPathMiss> {
         match attributes.payload(kind)? {
             None => Ok(None),
             Some(payload) => match Self::keep(payload) {
-                None => Err(Odd),
+                None => Err(FastPathMiss),
                 kept => Ok(kept),
             },
         }
@@ -243,7 +243,7 @@ macro_rules! number_field {
                 payload.first_chunk().copied().map(<$number>::from_be_bytes)
             }
             #[inline(always)]
-            fn next(attributes: &mut Expected<'a>, kind: u16) -> Result<Option<Self>, Odd> {
+            fn next(attributes: &mut AttributeCursor<'a>, kind: u16) -> Result<Option<Self>, FastPathMiss> {
                 let number = attributes.number::<{ size_of::<$number>() }, $whole>(kind);
                 Ok(number.map(<$number>::from_be_bytes))
             }

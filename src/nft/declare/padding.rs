@@ -9,16 +9,16 @@ use bstr::BStr;
 use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_OBJ_TYPE};
 
 use super::{Field, Known, Note, has};
-use crate::netlink::{Attribute, Attributes, Expected, Odd};
+use crate::netlink::{Attribute, Attributes, AttributeCursor, FastPathMiss};
 use crate::nft::expr::{DEEPEST, ExpressionRef, ObjectType};
 use crate::nft::{Counters, Element, Name, ObjectData};
 
 /// As [`Field::next`], behind padding of this type.
 #[inline(always)]
 pub(in crate::nft) fn next_padded<'a, T: Field<'a>, const PADDING: u16>(
-    attributes: &mut Expected<'a>,
+    attributes: &mut AttributeCursor<'a>,
     kind: u16,
-) -> Result<Option<T::Kept>, Odd> {
+) -> Result<Option<T::Kept>, FastPathMiss> {
     match T::next(attributes, kind)? {
         None if T::WIDE && attributes.skip_empty(PADDING) => T::next(attributes, kind),
         found => Ok(found),

@@ -10,9 +10,9 @@ macro_rules! read_as_number {
         }
         #[inline(always)]
         fn next(
-            attributes: &mut $crate::netlink::Expected<$life>,
+            attributes: &mut $crate::netlink::AttributeCursor<$life>,
             kind: u16,
-        ) -> Result<Option<Self>, $crate::netlink::Odd> {
+        ) -> Result<Option<Self>, $crate::netlink::FastPathMiss> {
             let number = <$number as $crate::nft::declare::Field<$life>>::next(attributes, kind);
             number.map(|number| number.map($of))
         }

@@ -78,7 +78,7 @@ macro_rules! view {
                 bytes: &'a [u8],
             ) -> Option<Self> {
                 #[allow(unused_mut, reason = "of an expression that knows no attributes")]
-                let mut attributes = $crate::netlink::Expected::new(bytes);
+                let mut attributes = $crate::netlink::AttributeCursor::new(bytes);
                 const PADDING: u16 = 0 $(+ $PAD)?;
                 const {
                     assert!(

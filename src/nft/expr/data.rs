@@ -21,7 +21,7 @@ use chainwright_sys::nf_tables::{
     NFTA_VERDICT_CHAIN, NFTA_VERDICT_CHAIN_ID, NFTA_VERDICT_CODE,
 };
 
-use crate::netlink::{Attributes, Expected, MessageWriter};
+use crate::netlink::{Attributes, AttributeCursor, MessageWriter};
 use crate::nft::declare::Field;
 use crate::nft::name::{Bytes, Name};
 
@@ -254,7 +254,7 @@ impl<'a> KeptData<'a> {
 /// one.
 #[inline(always)]
 fn read(payload: &[u8]) -> Option<KeptData<'_>> {
-    let mut attributes = Expected::new(payload);
+    let mut attributes = AttributeCursor::new(payload);
     match attributes.payload(NFTA_DATA_VALUE) {
         Ok(Some(content)) if attributes.at_end() => Some(KeptData::Value(content)),
         _ => read_other(payload),
@@ -264,10 +264,10 @@ fn read(payload: &[u8]) -> Option<KeptData<'_>> {
 /// What is no value.
 #[inline(never)]
 fn read_other(payload: &[u8]) -> Option<KeptData<'_>> {
-    let attributes = Expected::new(payload);
+    let attributes = AttributeCursor::new(payload);
     if let Some(verdict) = attributes.last(NFTA_DATA_VERDICT) {
         // As the kernel writes it.
-        let mut parts = Expected::new(verdict);
+        let mut parts = AttributeCursor::new(verdict);
         if let Some(code) = parts
             .number::<4, 8>(NFTA_VERDICT_CODE)
             .map(i32::from_be_bytes)

@@ -5,7 +5,7 @@ use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nf_tables::{NFTA_EXPR_NAME, NFTA_LIST_ELEM};
 
 use super::{Decoded, Expression, ExpressionRef, write_data};
-use crate::netlink::{Attributes, Expected, Malformed, MessageWriter, Unfit};
+use crate::netlink::{Attributes, AttributeCursor, Malformed, MessageWriter, MessageError};
 use crate::nft::declare::{Field, Padded};
 use crate::nft::name::Bytes;
 
@@ -13,7 +13,7 @@ use crate::nft::name::Bytes;
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Expressions<'a> {
     bytes: Bytes<'a>,
-    pub(super) error: Option<Box<Unfit>>,
+    pub(super) error: Option<Box<MessageError>>,
 }
 
 impl<'a> Expressions<'a> {
@@ -104,12 +104,12 @@ impl std::fmt::Debug for Expressions<'_> {
 
 /// The expressions of a rule, in order; one [`Malformed`] ends them.
 #[derive(Debug, Clone)]
-pub struct ExpressionIter<'a>(Expected<'a>);
+pub struct ExpressionIter<'a>(AttributeCursor<'a>);
 
 impl<'a> ExpressionIter<'a> {
     #[inline(always)]
     pub(crate) const fn new(bytes: &'a [u8]) -> Self {
-        Self(Expected::new(bytes))
+        Self(AttributeCursor::new(bytes))
     }
 
     /// What is no expression as the kernel lists it.
@@ -130,7 +130,7 @@ impl<'a> ExpressionIter<'a> {
         } else {
             &[]
         };
-        self.0 = Expected::new(rest);
+        self.0 = AttributeCursor::new(rest);
         Some(found)
     }
 }

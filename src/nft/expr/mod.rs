@@ -33,7 +33,7 @@ use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME};
 use super::UnknownAttributes;
 use super::declare::Field;
 use super::name::Name;
-use crate::netlink::{Attributes, Expected, Malformed, MessageWriter};
+use crate::netlink::{Attributes, AttributeCursor, Malformed, MessageWriter};
 
 mod bitwise;
 mod byteorder;
@@ -468,7 +468,7 @@ impl<'a> ExpressionRef<'a> {
     #[inline(always)]
     fn as_listed(bytes: &'a [u8], raw: &'a [u8]) -> Option<Self> {
         let (kind, name, behind) = KINDS.find(bytes)?;
-        let attributes = Expected::new(behind).last(NFTA_EXPR_DATA)?;
+        let attributes = AttributeCursor::new(behind).last(NFTA_EXPR_DATA)?;
         if attributes.len() % 4 != 0 {
             return None; // then the next element does not begin right behind it
         }

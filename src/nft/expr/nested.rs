@@ -11,7 +11,7 @@ use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nf_tables::NFTA_EXPR_NAME;
 
 use super::{Decoded, Dynset, Expression, ExpressionRef, Inner, write_data};
-use crate::netlink::{Malformed, MessageWriter, Unfit};
+use crate::netlink::{Malformed, MessageWriter, MessageError};
 use crate::nft::declare::{Field, Padded, nested_field};
 use crate::nft::name::Bytes;
 
@@ -47,7 +47,7 @@ impl ExpressionRef<'_> {
 #[derive(Clone, PartialEq, Eq)]
 pub struct NestedExpression<'a> {
     bytes: Bytes<'a>,
-    error: Option<Box<Unfit>>,
+    error: Option<Box<MessageError>>,
 }
 
 impl<'a> NestedExpression<'a> {

@@ -15,7 +15,7 @@ use chainwright_sys::nf_tables_compat::NFTA_MATCH_INFO;
 use proptest::prelude::{Strategy, prop, prop_oneof};
 
 use super::*;
-use crate::netlink::Misfit;
+use crate::netlink::MessageErrorKind;
 use crate::nft::declare::Padded;
 use crate::nft::name::Bytes;
 use crate::nft::properties::{
@@ -498,7 +498,7 @@ fn an_over_long_expression_leaves_the_transaction_as_it_was() {
         for list in [list.clone(), list.clone().into_static()] {
             let error = tx.add(&rule(list)).map(|_| ()).unwrap_err();
             assert_eq!(error.attribute, attribute);
-            assert_eq!(error.misfit, Misfit::TooLong { length: too_long });
+            assert_eq!(error.misfit, MessageErrorKind::TooLong { length: too_long });
             assert_eq!((tx.len(), tx.operations()), (1, &before[..]));
         }
         list.clear();
@@ -628,7 +628,7 @@ fn any_attributes_are_read_or_refused() {
                 let misfit = list.error.as_deref().map(|error| &error.misfit);
                 assert!(matches!(
                     misfit,
-                    Some(Misfit::Nul { .. } | Misfit::LongName { .. })
+                    Some(MessageErrorKind::Nul { .. } | MessageErrorKind::LongName { .. })
                 ));
                 return;
             };

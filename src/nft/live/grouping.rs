@@ -10,9 +10,9 @@
 //! Where in the queue it is missing cannot be known: the socket says so before it hands out what it
 //! queued earlier, and takes nothing more until that has been handed out. So
 //!
-//! 1. all is thrown away until the queue is empty ([`drained`](Grouping::drained)): what comes from then
+//! 1. all is thrown away until the queue is empty ([`drained`](CommitAssembler::drained)): what comes from then
 //!    on, comes behind the gap;
-//! 2. the kernel is asked for its generation, on the same socket ([`asks`](Grouping::asks)): the answer
+//! 2. the kernel is asked for its generation, on the same socket ([`asks`](CommitAssembler::asks)): the answer
 //!    takes its place in the queue;
 //! 3. changes up to the generation that it tells are [`Lost`]. What came before the answer was committed
 //!    before it was given, and of what comes behind it with a later generation nothing can be missing:
@@ -33,7 +33,7 @@ use crate::nft::connection::message_type;
 use crate::nft::generation::Origin;
 use crate::nft::{Generation, GenerationRef};
 
-/// What a [`Grouping`] gives out.
+/// What a [`CommitAssembler`] gives out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Item {
@@ -162,7 +162,7 @@ enum Stage {
 /// It keeps the events of one transaction, up to a limit; of a larger one it gives out that it was
 /// [lost](Cause::TooLarge), and who committed it.
 #[derive(Debug)]
-pub struct Grouping {
+pub struct CommitAssembler {
     /// What its generations are of.
     origin: Origin,
     /// Of the socket: what is addressed to it is an answer.
@@ -180,7 +180,7 @@ pub struct Grouping {
     ready: VecDeque<Item>,
 }
 
-impl Grouping {
+impl CommitAssembler {
     /// For a socket of this port that has joined the group. It begins with a question.
     ///
     /// It does not know of which network namespace its generations are: they are the same as none that

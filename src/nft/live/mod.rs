@@ -35,8 +35,8 @@
 //! | know one's own changes among them | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::made`](super::Committed::made) |
 //! | ask what is there without asking the kernel | [`Mirror`] |
 //! | be told which rules a packet meets | [`Tracer`] |
-//! | test all of this without a kernel | `Model` (feature `model`) |
-//! | group events that came over a socket of one's own | [`Grouping`] |
+//! | test all of this without a kernel | `FakeKernel` (feature `model`) |
+//! | group events that came over a socket of one's own | [`CommitAssembler`] |
 //!
 //! # What is told
 //!
@@ -73,10 +73,10 @@ mod tracer;
 mod waiting;
 
 pub use change::{Change, Event, EventFlags, EventObject, Events};
-pub use grouping::{Cause, Grouping, Item, Lost, Notice};
+pub use grouping::{Cause, CommitAssembler, Item, Lost, Notice};
 pub use mirror::{Mirror, MirrorOptions, Update};
 #[cfg(feature = "model")]
-pub use model::Model;
+pub use model::FakeKernel;
 pub use monitor::{Monitor, MonitorOptions};
 #[cfg(feature = "tokio")]
 pub use stream::MonitorStream;

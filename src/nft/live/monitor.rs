@@ -4,7 +4,7 @@ use chainwright_sys::netlink::NLM_F_REQUEST;
 use chainwright_sys::nf_tables::NFT_MSG_GETGEN;
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
-use super::grouping::{Cause, Grouping, Item};
+use super::grouping::{Cause, CommitAssembler, Item};
 use super::waiting::waiting;
 use crate::netlink::{Error, Intake, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
 use crate::nft::connection::message_type;
@@ -79,7 +79,7 @@ impl MonitorOptions {
         socket.join(NFNLGRP_NFTABLES)?;
         let mut monitor = Monitor {
             incoming: Incoming {
-                grouping: Grouping::of(origin, socket.port()?, self.transaction),
+                grouping: CommitAssembler::of(origin, socket.port()?, self.transaction),
                 buffer: vec![0; RECEIVE_BUFFER],
                 unanswered: 0,
                 answered: false,
@@ -141,7 +141,7 @@ pub struct Monitor {
 /// Takes in events, and answers to the question for the generation. What is lost is no error here: it is told.
 #[derive(Debug)]
 struct Incoming {
-    grouping: Grouping,
+    grouping: CommitAssembler,
     buffer: Vec<u8>,
     /// How many questions in a row had no answer.
     unanswered: usize,

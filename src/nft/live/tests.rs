@@ -1,4 +1,4 @@
-//! Grouping, replayed. The recorded datagrams are Linux 6.18's (x86-64), received on a socket that had joined
+//! CommitAssembler, replayed. The recorded datagrams are Linux 6.18's (x86-64), received on a socket that had joined
 //! the group while nft 1.0.6 worked in a network namespace of its own.
 
 use chainwright_sys::netlink::{NLMSG_ERROR, NLMSG_OVERRUN};
@@ -8,7 +8,7 @@ use chainwright_sys::nf_tables::{
 };
 use proptest::prelude::*;
 
-use super::{Cause, Change, Grouping, Item, Lost};
+use super::{Cause, Change, CommitAssembler, Item, Lost};
 use crate::netlink::{Error, Loss, MessageWriter, NfGenMsg};
 use crate::nft::Generation;
 use crate::nft::connection::message_type;
@@ -60,8 +60,8 @@ fn end(port: u32, generation: u32) -> Vec<u8> {
 }
 
 /// A grouping that has been told this generation.
-fn since(generation: u32) -> Grouping {
-    let mut grouping = Grouping::new(OWN, LIMIT);
+fn since(generation: u32) -> CommitAssembler {
+    let mut grouping = CommitAssembler::new(OWN, LIMIT);
     assert!(grouping.asks() && grouping.told().is_none());
     grouping.asked();
     assert!(grouping.awaits() && !grouping.asks());
@@ -72,12 +72,12 @@ fn since(generation: u32) -> Grouping {
 }
 
 #[track_caller]
-fn take(grouping: &mut Grouping, datagram: &[u8]) {
+fn take(grouping: &mut CommitAssembler, datagram: &[u8]) {
     grouping.datagram(datagram).unwrap();
 }
 
 #[track_caller]
-fn change(grouping: &mut Grouping) -> Change {
+fn change(grouping: &mut CommitAssembler) -> Change {
     match grouping.next() {
         Some(Item::Change(change)) => change,
         other => panic!("{other:?}"),
@@ -85,7 +85,7 @@ fn change(grouping: &mut Grouping) -> Change {
 }
 
 #[track_caller]
-fn lost(grouping: &mut Grouping) -> Lost {
+fn lost(grouping: &mut CommitAssembler) -> Lost {
     match grouping.next() {
         Some(Item::Lost(lost)) => lost,
         other => panic!("{other:?}"),
@@ -99,7 +99,7 @@ fn said(change: &Change) -> Vec<String> {
 /// The rest of the way after something was lost: the queue is empty, the kernel is asked, and says that the
 /// generation is this.
 #[track_caller]
-fn settle(grouping: &mut Grouping, generation: u32) -> Lost {
+fn settle(grouping: &mut CommitAssembler, generation: u32) -> Lost {
     assert!(!grouping.asks(), "not before the queue is empty");
     grouping.drained();
     assert!(grouping.asks());
@@ -148,7 +148,7 @@ fn transactions_end_with_their_generation() {
 
 #[test]
 fn what_was_there_before_is_not_told() {
-    let mut grouping = Grouping::new(OWN, LIMIT);
+    let mut grouping = CommitAssembler::new(OWN, LIMIT);
     grouping.asked();
     // The end of one transaction, and the beginning of another that has made its generation.
     take(
@@ -186,8 +186,8 @@ fn generations_wrap_around_and_pass_over_zero() {
 fn every_loss_is_told_once_and_exactly() {
     let mut whole = [chain(ONE, 8, 1), end(ONE, 8)].concat();
     whole.truncate(60);
-    let malformed = |grouping: &mut Grouping| take(grouping, &whole);
-    type Case<'c> = (&'static str, &'c dyn Fn(&mut Grouping));
+    let malformed = |grouping: &mut CommitAssembler| take(grouping, &whole);
+    type Case<'c> = (&'static str, &'c dyn Fn(&mut CommitAssembler));
     let cases: &[Case<'_>] = &[
         ("dropped", &|grouping| {
             grouping.lose(Cause::Dropped(Loss::Overrun));

@@ -29,7 +29,7 @@ use chainwright_sys::nf_tables::{
 use super::index::SetIndex;
 use super::request::{HoldingExpressions, copy_with_expressions, without_padding};
 use super::{Snapshot, SnapshotSet};
-use crate::netlink::{Attribute, Attributes, MessageWriter, Unfit};
+use crate::netlink::{Attribute, Attributes, MessageWriter, MessageError};
 use crate::nft::declare::{Field, Kinds, Note};
 use crate::nft::element::ElementKey;
 use crate::nft::transaction::Transaction;
@@ -110,7 +110,7 @@ pub(super) const fn is_tree(flags: u32) -> bool {
 
 impl Snapshot {
     /// Appends the operations that put its elements into a set.
-    pub(super) fn write_elements(&self, tx: &mut Transaction, set: &SetIndex) -> Result<(), Unfit> {
+    pub(super) fn write_elements(&self, tx: &mut Transaction, set: &SetIndex) -> Result<(), MessageError> {
         let (_, attributes) = self.parts(set.at);
         let find = |kind| Attributes::new(attributes).find(kind);
         let flags = find(NFTA_SET_FLAGS).and_then(u32::decode).unwrap_or(0);
@@ -143,7 +143,7 @@ impl Snapshot {
         tx: &mut Transaction,
         set: &SetIndex,
         target: Target<'_>,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), MessageError> {
         let flags = Attributes::new(self.parts(set.at).1).find(NFTA_SET_FLAGS);
         let flags = flags.and_then(u32::decode).unwrap_or(0);
         match is_tree(flags) {
@@ -258,7 +258,7 @@ pub(super) fn write_all<'s>(
     tx: &mut Transaction,
     set: Target<'_>,
     elements: impl Iterator<Item = Attribute<'s>>,
-) -> Result<(), Unfit> {
+) -> Result<(), MessageError> {
     in_chunks(
         tx,
         NFT_MSG_NEWSETELEM,
@@ -274,7 +274,7 @@ pub(super) fn delete_all<'s>(
     tx: &mut Transaction,
     set: Target<'_>,
     elements: impl Iterator<Item = Attribute<'s>>,
-) -> Result<(), Unfit> {
+) -> Result<(), MessageError> {
     const IDENTITY: Kinds = Kinds::noted(Element::KNOWN, &[Note::identity]);
     in_chunks(
         tx,
@@ -299,7 +299,7 @@ fn in_chunks<'s>(
     set: Target<'_>,
     elements: impl Iterator<Item = Attribute<'s>>,
     write: impl Fn(&mut MessageWriter<'_>, &[u8]),
-) -> Result<(), Unfit> {
+) -> Result<(), MessageError> {
     let mut elements = elements.peekable();
     while elements.peek().is_some() {
         let mut room = CHUNK;

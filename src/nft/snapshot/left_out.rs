@@ -3,7 +3,7 @@
 use bitflags::bitflags;
 
 use super::{NotOwn, Snapshot, SnapshotSet, SnapshotTable};
-use crate::netlink::Unfit;
+use crate::netlink::MessageError;
 use crate::nft::{SetFlags, SetRef};
 
 bitflags! {
@@ -83,7 +83,7 @@ pub enum WriteError {
     NotOwn(#[from] NotOwn),
     /// An attribute was too long to be put into a message; cannot happen with what a kernel sent.
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    MessageError(#[from] MessageError),
 }
 
 impl Snapshot {

@@ -29,7 +29,7 @@ use super::write::{Numbers, Place, write_rule};
 use super::{READ, Snapshot, SnapshotError, WriteError};
 use crate::Error;
 use crate::arena::Position;
-use crate::netlink::{MessageWriter, Unfit};
+use crate::netlink::{MessageWriter, MessageError};
 use crate::nft::commit::CommitError;
 use crate::nft::connection::Connection;
 use crate::nft::declare::{Field, Kinds, Known};
@@ -81,7 +81,7 @@ impl Snapshot {
     ///
     /// # Errors
     /// [`Error::LeftOut`] for a snapshot that [lacks elements](Self::lacks_elements);
-    /// [`Error::Commit`], [`Error::Unfit`] and those of a listing; nothing was changed then, except
+    /// [`Error::Commit`], [`Error::MessageError`] and those of a listing; nothing was changed then, except
     /// where a [`CommitError`](crate::nft::CommitError) says that it cannot be known.
     #[tracing::instrument(level = "debug", skip_all, fields(bytes = self.byte_length()))]
     pub fn restore(&self, connection: &mut Connection) -> Result<Restored, Error> {
@@ -235,7 +235,7 @@ impl Snapshot {
         tx: &mut Transaction,
         left_out: &HashSet<(Family, BString)>,
         restored: &mut Restored,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), MessageError> {
         let arena = &self.arena;
         let tables = || {
             self.index.tables.iter().filter(|index| {
@@ -262,7 +262,7 @@ impl Snapshot {
         table: &TableIndex,
         ids: &mut Ids,
         restored: &mut Restored,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), MessageError> {
         self.write_table(tx, table.at, restored)?;
         self.write_contents(tx, table, ids)
     }
@@ -272,7 +272,7 @@ impl Snapshot {
         tx: &mut Transaction,
         table: &TableIndex,
         Ids { set_id, chain_id }: &mut Ids,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), MessageError> {
         for &object in &table.objects {
             let (family, attributes) = self.parts(object);
             tx.operation(NFT_MSG_NEWOBJ, NLM_F_CREATE, family, |writer| {
@@ -364,7 +364,7 @@ impl Snapshot {
         tx: &mut Transaction,
         at: Position,
         bound: &HashMap<&BStr, u32>,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), MessageError> {
         let mut without = const { Kinds::given(Chain::KNOWN) };
         let chain = chain_at(&self.arena, at).ok();
         let id = chain.and_then(|chain| bound.get(chain.name()).copied());
@@ -387,7 +387,7 @@ impl Snapshot {
         known: &'static [Known],
         without: Kinds,
         more: impl FnOnce(&mut MessageWriter<'_>),
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), MessageError> {
         let (family, attributes) = self.parts(at);
         let attributes = without_padding(attributes, known);
         tx.operation(message, NLM_F_CREATE, family, |writer| {
@@ -410,7 +410,7 @@ impl Snapshot {
         tx: &mut Transaction,
         at: Position,
         restored: &mut Restored,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), MessageError> {
         let (family, attributes) = self.parts(at);
         let mut without = const { Kinds::given(Table::KNOWN) };
         let mut flags = None;

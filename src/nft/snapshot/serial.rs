@@ -24,7 +24,7 @@ use super::elements::CHUNK;
 use super::outside::LONGEST;
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::arena::Full;
-use crate::netlink::{Malformed, MessageWriter, NfGenMsg, Unfit};
+use crate::netlink::{Malformed, MessageWriter, NfGenMsg, MessageError};
 use crate::nft::connection::message_type;
 use crate::nft::declare::Field;
 use crate::nft::generation::Generation;
@@ -151,7 +151,7 @@ enum Refused {
     #[error(transparent)]
     Malformed(#[from] Malformed),
     #[error(transparent)]
-    Unfit(#[from] Unfit),
+    MessageError(#[from] MessageError),
     #[error("an object would take {0} bytes; one takes at most {LONGEST}")]
     Large(usize),
     #[error("{0} is in another table, chain or set than it says")]

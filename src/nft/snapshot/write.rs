@@ -11,7 +11,7 @@ use chainwright_sys::nf_tables::{
 };
 
 use super::request::{copy_attributes, request_of_list};
-use crate::netlink::Unfit;
+use crate::netlink::MessageError;
 use crate::nft::declare::{Field, Kinds};
 use crate::nft::expr::{Data, Decoded, Expressions, Immediate, Verdict};
 use crate::nft::transaction::Transaction;
@@ -42,7 +42,7 @@ pub(super) fn write_rule(
     rule: &RuleRef<'_>,
     numbers: &Numbers<'_>,
     place: Place,
-) -> Result<(), Unfit> {
+) -> Result<(), MessageError> {
     let compat = Compat::of(rule);
     let listed = rule.attributes().find(NFTA_RULE_EXPRESSIONS);
     let mut rewritten = listed.and_then(request_of_list);

@@ -8,7 +8,7 @@ use chainwright_sys::nf_tables::{NFTA_DATA_VALUE, NFTA_SET_ELEM_DATA, NFTA_SET_E
 use chainwright_sys::nf_tables::{NFTA_LIST_ELEM, NFTA_SET_ELEM_LIST_ELEMENTS};
 
 use super::{ATTRIBUTE, Transaction};
-use crate::netlink::{MessageWriter, Misfit, Unfit};
+use crate::netlink::{MessageWriter, MessageErrorKind, MessageError};
 use crate::nft::explain::name_of_operation;
 use crate::nft::object::Written as _;
 use crate::nft::{Element, Elements, SetId};
@@ -38,14 +38,14 @@ impl Transaction {
     /// ```
     ///
     /// # Errors
-    /// [`Unfit`] when one element alone does not fit into a message, or a name does not; the
+    /// [`MessageError`] when one element alone does not fit into a message, or a name does not; the
     /// transaction is then as it was before.
     #[inline]
     pub fn add_elements<'e, E: Borrow<Element<'e>>>(
         &mut self,
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
-    ) -> Result<&mut Self, Unfit> {
+    ) -> Result<&mut Self, MessageError> {
         let kind = (Elements::MESSAGES.new, NLM_F_CREATE);
         self.elements(kind, set, elements, |element, writer| {
             Element::write_attributes(element.borrow(), writer);
@@ -61,7 +61,7 @@ impl Transaction {
         &mut self,
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
-    ) -> Result<&mut Self, Unfit> {
+    ) -> Result<&mut Self, MessageError> {
         let kind = (Elements::MESSAGES.new, NLM_F_CREATE | NLM_F_EXCL);
         self.elements(kind, set, elements, |element, writer| {
             Element::write_attributes(element.borrow(), writer);
@@ -81,7 +81,7 @@ impl Transaction {
         &mut self,
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
-    ) -> Result<&mut Self, Unfit> {
+    ) -> Result<&mut Self, MessageError> {
         let kind = (Elements::MESSAGES.delete, 0);
         let as_nft = self.as_nft;
         self.elements(kind, set, elements, |element, writer| match as_nft {
@@ -101,7 +101,7 @@ impl Transaction {
         &mut self,
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
-    ) -> Result<&mut Self, Unfit> {
+    ) -> Result<&mut Self, MessageError> {
         let kind = (Elements::MESSAGES.destroy, 0);
         self.elements(kind, set, elements, |element, writer| {
             Element::write_named(element.borrow(), writer);
@@ -118,7 +118,7 @@ impl Transaction {
         &mut self,
         set: &SetId<'_>,
         pairs: impl IntoIterator<Item = (&'e [u8], Option<&'e [u8]>)>,
-    ) -> Result<&mut Self, Unfit> {
+    ) -> Result<&mut Self, MessageError> {
         let kind = (Elements::MESSAGES.new, NLM_F_CREATE);
         self.elements(kind, set, pairs, |(key, data), writer| {
             writer.nested(NFTA_SET_ELEM_KEY, |writer| {
@@ -136,7 +136,7 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`add`](Self::add).
-    pub fn flush_set(&mut self, set: &SetId<'_>) -> Result<&mut Self, Unfit> {
+    pub fn flush_set(&mut self, set: &SetId<'_>) -> Result<&mut Self, MessageError> {
         self.operation(Elements::MESSAGES.delete, 0, set.family, |writer| {
             set.write_for_all(writer);
         })
@@ -150,7 +150,7 @@ impl Transaction {
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
         write: impl Fn(&E, &mut MessageWriter<'_>),
-    ) -> Result<&mut Self, Unfit> {
+    ) -> Result<&mut Self, MessageError> {
         self.unseal();
         let before = (self.buffer.len(), self.operations, self.last);
         let written = self.write_elements(kind, set, elements, write);
@@ -169,7 +169,7 @@ impl Transaction {
         set: &SetId<'_>,
         elements: impl IntoIterator<Item = E>,
         write: impl Fn(&E, &mut MessageWriter<'_>),
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), MessageError> {
         let mut open = None;
         let mut number = NFTA_LIST_ELEM;
         for element in elements {
@@ -193,7 +193,7 @@ impl Transaction {
         open: &mut Option<usize>,
         number: &mut u16,
         content: impl FnOnce(&mut MessageWriter<'_>),
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), MessageError> {
         let list = match *open {
             Some(list) => list,
             None => *open.insert(self.open_elements(kind, set)?),
@@ -220,13 +220,13 @@ impl Transaction {
         set: &SetId<'_>,
         open: &mut Option<usize>,
         start: usize,
-    ) -> Result<(), Unfit> {
+    ) -> Result<(), MessageError> {
         let end = self.buffer.len();
         let length = end - start;
         if ATTRIBUTE + length > usize::from(u16::MAX) {
-            return Err(Unfit {
+            return Err(MessageError {
                 attribute: NFTA_SET_ELEM_LIST_ELEMENTS,
-                misfit: Misfit::TooLong { length },
+                misfit: MessageErrorKind::TooLong { length },
                 operation: Some(name_of_operation(kind.0, kind.1)),
             });
         }
@@ -246,7 +246,7 @@ impl Transaction {
     }
 
     /// Begins a message of elements; where the attribute with its list starts.
-    fn open_elements(&mut self, kind: (u8, u16), set: &SetId<'_>) -> Result<usize, Unfit> {
+    fn open_elements(&mut self, kind: (u8, u16), set: &SetId<'_>) -> Result<usize, MessageError> {
         self.write_operation(kind.0, kind.1, set.family, |writer| {
             set.write(writer);
             writer.nested(NFTA_SET_ELEM_LIST_ELEMENTS, |_| {});

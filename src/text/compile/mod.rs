@@ -28,7 +28,7 @@ use std::sync::Arc;
 
 use bstr::BString;
 
-use crate::netlink::Unfit;
+use crate::netlink::MessageError;
 use crate::nft::Object as KernelObject;
 use crate::nft::{
     Chain, ChainFlags, DataType, Device, Element, Family, Flowtable, FlowtableHook, Hook, Name,
@@ -190,7 +190,7 @@ impl<'c> Compiler<'c> {
         (want.data_type, want.bits)
     }
 
-    fn fitted<T>(&self, added: Result<T, Unfit>) -> Result<(), Fault> {
+    fn fitted<T>(&self, added: Result<T, MessageError>) -> Result<(), Fault> {
         match added {
             Ok(_) => Ok(()),
             Err(unfit) => Err(Fault::new(self.place, unfit.to_string())),

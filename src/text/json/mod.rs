@@ -247,7 +247,7 @@ mod tests {
 
     use super::*;
     use crate::netlink::Message;
-    use crate::nft::live::Model;
+    use crate::nft::live::FakeKernel;
     use crate::nft::{RuleRef, Scope, Table, Transaction};
     use crate::text::Script;
 
@@ -255,7 +255,7 @@ mod tests {
     /// text makes, and is written as it was read.
     #[test]
     fn options_of_dccp_are_read_and_written() {
-        let mut nft = Model::new().connect().unwrap();
+        let mut nft = FakeKernel::new().connect().unwrap();
         let mut tx = Transaction::new();
         tx.add(&Table::new(Family::INET, "t")).unwrap();
         nft.commit(&tx).unwrap();

@@ -9,17 +9,17 @@ use super::{Tagged, Writer};
 use crate::nft::is_map;
 use crate::nft::live::{Event, EventObject};
 use crate::nft::{Family, SnapshotSet};
-use crate::text::told::{Form, Teller};
+use crate::text::told::{Form, EventFormatter};
 
 /// An object an event: `{"add": {"rule": …}}`.
 pub(in crate::text) struct Events;
 
 impl Events {
-    fn writer(teller: &Teller, family: Family) -> Writer<'_> {
+    fn writer(formatter: &EventFormatter, family: Family) -> Writer<'_> {
         Writer {
-            options: &teller.options,
+            options: &formatter.options,
             family,
-            stateless: teller.options.stateless,
+            stateless: formatter.options.stateless,
         }
     }
 }
@@ -29,8 +29,8 @@ fn line(verb: &'static str, object: impl Serialize) -> String {
 }
 
 /// What happened to an object; it is read anew, to live no longer than what is known of its table.
-fn spoken<'e>(teller: &'e Teller, verb: &'static str, event: Event<'e>) -> Option<String> {
-    let writer = Events::writer(teller, event.family());
+fn spoken<'e>(formatter: &'e EventFormatter, verb: &'static str, event: Event<'e>) -> Option<String> {
+    let writer = Events::writer(formatter, event.family());
     // Of what goes the name says all.
     let gone = |kind: &'static str, table: &'e BStr, name: &'e BStr| {
         let named = Named::other(event.family(), table, name, event.handle());
@@ -45,19 +45,19 @@ fn spoken<'e>(teller: &'e Teller, verb: &'static str, event: Event<'e>) -> Optio
         }
         EventObject::Chain(view) => writer.chain(view),
         EventObject::Set(view) if is_deletion => {
-            let kind = match is_map(teller.flags_of(&event, view)) {
+            let kind = match is_map(formatter.flags_of(&event, view)) {
                 true => "map",
                 false => "set",
             };
             return gone(kind, view.table(), view.name());
         }
-        EventObject::Set(view) => writer.set(&teller.table_of(&event)?.set(view.name())?),
+        EventObject::Set(view) => writer.set(&formatter.table_of(&event)?.set(view.name())?),
         EventObject::Object(view) => writer.object(view),
         EventObject::Flowtable(view) if is_deletion => {
             return gone("flowtable", view.table(), view.name());
         }
         EventObject::Flowtable(view) => writer.flowtable(view),
-        EventObject::Rule(rule) => writer.rule(&teller.table_of(&event)?, rule),
+        EventObject::Rule(rule) => writer.rule(&formatter.table_of(&event)?, rule),
         _ => return None,
     };
     Some(line(verb, object))
@@ -67,16 +67,16 @@ impl Form for Events {
     type Said = String;
 
     fn object(
-        teller: &Teller,
+        formatter: &EventFormatter,
         verb: &'static str,
         event: &Event<'_>,
         _: &EventObject<'_>,
     ) -> Option<String> {
-        spoken(teller, verb, *event)
+        spoken(formatter, verb, *event)
     }
 
-    fn elements(teller: &Teller, verb: &'static str, set: &SnapshotSet<'_>) -> Option<String> {
-        let writer = Events::writer(teller, set.set().family());
+    fn elements(formatter: &EventFormatter, verb: &'static str, set: &SnapshotSet<'_>) -> Option<String> {
+        let writer = Events::writer(formatter, set.set().family());
         let members = Members::of(writer, set);
         Some(line(verb, Tagged("element", members)))
     }

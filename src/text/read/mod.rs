@@ -19,7 +19,7 @@ mod statements;
 #[cfg(all(test, feature = "model"))]
 mod tests {
     use crate::netlink::Message;
-    use crate::nft::live::Model;
+    use crate::nft::live::FakeKernel;
     use crate::nft::{Family, RuleRef, Scope, Transaction};
     use crate::text::{Options, Script, rule};
 
@@ -27,7 +27,7 @@ mod tests {
     /// were written.
     #[test]
     fn options_of_dccp_are_read_as_they_are_made() {
-        let mut nft = Model::new().connect().unwrap();
+        let mut nft = FakeKernel::new().connect().unwrap();
         let mut tx = Transaction::new();
         tx.add(&crate::nft::Table::new(Family::INET, "t")).unwrap();
         nft.commit(&tx).unwrap();

@@ -184,13 +184,13 @@ pub fn compare(
 #[cfg(all(test, feature = "model", feature = "text"))]
 mod tests {
     use super::*;
-    use crate::nft::live::Model;
+    use crate::nft::live::FakeKernel;
     use crate::nft::{Scope, Snapshot};
     use crate::text::Script;
 
     fn snapshot(text: &str) -> Snapshot {
         let script = Script::parse("test", text).unwrap();
-        let mut nft = Model::new().connect().unwrap();
+        let mut nft = FakeKernel::new().connect().unwrap();
         let change = script.transaction(None).unwrap();
         nft.commit(change.transaction()).unwrap();
         nft.snapshot(Scope::all()).unwrap()
@@ -349,7 +349,7 @@ mod tests {
             -A PREROUTING -i eth0 -p tcp -m tcp --dport 80 -j DNAT --to-destination 10.0.0.5:8080\n\
             -A POSTROUTING -s 172.17.0.0/16 ! -o docker0 -j MASQUERADE\nCOMMIT\n\
             *filter\n:FORWARD DROP\n-A FORWARD -i eth0 -o eth1 -j ACCEPT\nCOMMIT\n";
-        let model = Model::new().with_any_device();
+        let model = FakeKernel::new().with_any_device();
         let mut iptables = Iptables::over(model.connect().unwrap());
         iptables
             .restore(Family::Ipv4, text, &RestoreOptions::default())

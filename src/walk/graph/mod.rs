@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use chainwright::nft::{Chain, Family, Rule, Scope, Table, Transaction, expr::Immediate};
-//! use chainwright::nft::live::Model;
+//! use chainwright::nft::live::FakeKernel;
 //! use chainwright::walk::graph::{Graph, ViewOptions};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -21,7 +21,7 @@
 //! tx.add(&chain("in").with_hook("filter", 1, 0))?;
 //! tx.add(&chain("web"))?.add(&chain("old"))?;
 //! tx.add(&Rule::new(Family::IP, "t", "in").with(&Immediate::jump("web")))?;
-//! let mut nft = Model::new().connect()?;
+//! let mut nft = FakeKernel::new().connect()?;
 //! nft.commit(&tx)?;
 //!
 //! let mut graph = Graph::new();

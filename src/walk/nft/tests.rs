@@ -14,12 +14,12 @@ fn no_expression_is_passed_over() {
     use proptest::test_runner::TestRunner;
 
     use crate::nft::expr::NAMES;
-    use crate::nft::live::Model;
+    use crate::nft::live::FakeKernel;
     use crate::nft::{Connection, Family as NftFamily, Scope, Table, Transaction};
     use crate::walk::flow::Place;
     use crate::walk::{Node, Packet, Rules};
 
-    let mut nft: Connection = Model::new().connect().unwrap();
+    let mut nft: Connection = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
     tx.add(&Table::new(NftFamily::INET, "t")).unwrap();
     nft.commit(&tx).unwrap();
@@ -138,14 +138,14 @@ fn ends_of<'s>(
 #[test]
 fn comparisons_by_order_of_the_same_bytes_are_one_question() {
     use crate::nft::expr::{Cmp, CmpOp};
-    use crate::nft::live::Model;
+    use crate::nft::live::FakeKernel;
     use crate::nft::{Connection, Family as NftFamily, Scope, Table, Transaction};
     use crate::walk::flow::Place;
     use crate::walk::value::Test;
     use crate::walk::{Field, Node, Rules};
 
     const ALL: Option<(u128, u128)> = Some((0, 0xffff));
-    let mut nft: Connection = Model::new().connect().unwrap();
+    let mut nft: Connection = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
     tx.add(&Table::new(NftFamily::INET, "t")).unwrap();
     nft.commit(&tx).unwrap();

@@ -30,21 +30,21 @@ fn inside<E: Expression>((inner_type, header, flags): (u32, u32, u32), what: &E)
 /// What a match is of, and with which value.
 #[derive(Clone, Copy)]
 enum Step {
-    Told(MetaKey, u32, u32),
+    Formatted(MetaKey, u32, u32),
     At(PayloadBase, u32, u32, u32),
 }
 
 /// What may be asked of a packet together, each behind what asks for it.
 const RECIPES: &[&[Step]] = {
     use PayloadBase as Base;
-    use Step::{At, Told};
-    const IP: Step = Told(MetaKey::PROTOCOL, 2, 0x800);
-    const IP6: Step = Told(MetaKey::PROTOCOL, 2, 0x86dd);
+    use Step::{At, Formatted};
+    const IP: Step = Formatted(MetaKey::PROTOCOL, 2, 0x800);
+    const IP6: Step = Formatted(MetaKey::PROTOCOL, 2, 0x86dd);
     const TYPE_IP: Step = At(Base::LINK, 12, 2, 0x800);
     const TYPE_IP6: Step = At(Base::LINK, 12, 2, 0x86dd);
     const TYPE_TAG: Step = At(Base::LINK, 12, 2, 0x8100);
     const TAG: Step = At(Base::LINK, 14, 2, 7);
-    const ICMP: Step = Told(MetaKey::L4PROTO, 1, 1);
+    const ICMP: Step = Formatted(MetaKey::L4PROTO, 1, 1);
     const ECHO: Step = At(Base::TRANSPORT, 0, 1, 8);
     const SOURCE: Step = At(Base::NETWORK, 12, 4, 0x0a00_0001);
     const PORT: Step = At(Base::TRANSPORT, 2, 2, 53);
@@ -56,28 +56,28 @@ const RECIPES: &[&[Step]] = {
         &[
             IP6,
             At(Base::NETWORK, 6, 2, 1),
-            Told(MetaKey::L4PROTO, 1, 6),
+            Formatted(MetaKey::L4PROTO, 1, 6),
             PORT,
         ],
         &[TYPE_IP, SOURCE],
         &[TYPE_IP6, At(Base::NETWORK, 7, 1, 64)],
         &[At(Base::LINK, 12, 2, 0x806), At(Base::NETWORK, 6, 2, 1)],
         &[
-            Told(MetaKey::PROTOCOL, 2, 0x806),
+            Formatted(MetaKey::PROTOCOL, 2, 0x806),
             At(Base::NETWORK, 6, 2, 1),
         ],
         &[TYPE_TAG, TAG],
         &[At(Base::LINK, 12, 2, 0x88a8), TAG],
         &[TYPE_TAG, TAG, At(Base::LINK, 16, 2, 0x800), SOURCE],
         &[TYPE_TAG, At(Base::LINK, 16, 2, 0x800), TAG],
-        &[Told(MetaKey::L4PROTO, 1, 6), PORT],
+        &[Formatted(MetaKey::L4PROTO, 1, 6), PORT],
         &[
-            Told(MetaKey::L4PROTO, 1, 17),
+            Formatted(MetaKey::L4PROTO, 1, 17),
             At(Base::TRANSPORT, 0, 2, 53),
             PORT,
         ],
-        &[Told(MetaKey::L4PROTO, 1, 17), At(Base::TRANSPORT, 4, 2, 7)],
-        &[Told(MetaKey::L4PROTO, 1, 47), PORT],
+        &[Formatted(MetaKey::L4PROTO, 1, 17), At(Base::TRANSPORT, 4, 2, 7)],
+        &[Formatted(MetaKey::L4PROTO, 1, 47), PORT],
         &[PORT],
         &[TYPE_IP, ICMP, ECHO, At(Base::TRANSPORT, 4, 2, 7)],
         &[TYPE_IP, ICMP, At(Base::TRANSPORT, 4, 2, 7)],
@@ -86,17 +86,17 @@ const RECIPES: &[&[Step]] = {
         &[IP, SOURCE, ICMP, ECHO],
         &[
             TYPE_IP6,
-            Told(MetaKey::L4PROTO, 1, 58),
+            Formatted(MetaKey::L4PROTO, 1, 58),
             At(Base::TRANSPORT, 0, 1, 128),
         ],
         &[
             TYPE_IP,
-            Told(MetaKey::L4PROTO, 1, 2),
+            Formatted(MetaKey::L4PROTO, 1, 2),
             At(Base::TRANSPORT, 0, 1, 17),
         ],
         &[
             IP,
-            Told(MetaKey::L4PROTO, 1, 2),
+            Formatted(MetaKey::L4PROTO, 1, 2),
             At(Base::TRANSPORT, 0, 1, 17),
         ],
         &[At(Base::TUNNEL, 4, 3, 7)],
@@ -147,7 +147,7 @@ fn random_rule(random: &mut Random, family: Family) -> Rule<'static> {
             false => CmpOp::EQ,
         };
         let value = match step {
-            Step::Told(key, length, number) => {
+            Step::Formatted(key, length, number) => {
                 rule = rule.with(&inside(tunnel, &Meta::load(key, Register::R1)));
                 bytes(number, length)
             }

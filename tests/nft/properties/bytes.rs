@@ -1,8 +1,8 @@
 //! Any bytes: reading them never panics and always ends.
 
 use chainwright::netlink::{
-    Acknowledgement, Attributes, BatchReplies, Dump, DumpItem, MessageWriter, Misfit, NfGenMsg,
-    Unfit, Verdict as BatchVerdict,
+    Acknowledgement, Attributes, BatchReplies, Dump, DumpItem, MessageWriter, MessageErrorKind, NfGenMsg,
+    MessageError, Verdict as BatchVerdict,
 };
 use chainwright::nft::expr::Expressions;
 use chainwright::nft::{Compat, GenerationRef};
@@ -142,10 +142,10 @@ pub(crate) fn datagram() -> impl Strategy<Value = Vec<u8>> {
 }
 
 /// A view shows whatever bytes stand where a name should be; what no name can be is not written again.
-fn fits_or_has_no_name<T>(written: Result<T, Unfit>) {
-    if let Err(Unfit { misfit, .. }) = written {
+fn fits_or_has_no_name<T>(written: Result<T, MessageError>) {
+    if let Err(MessageError { misfit, .. }) = written {
         assert!(
-            matches!(misfit, Misfit::Nul { .. } | Misfit::LongName { .. }),
+            matches!(misfit, MessageErrorKind::Nul { .. } | MessageErrorKind::LongName { .. }),
             "{misfit}"
         );
     }

@@ -417,7 +417,7 @@ fn of_whatever_is_loaded_everything_can_be_read() {
                             assert_eq!(error.outcome, Outcome::NothingApplied, "{error}");
                             assert_eq!(nft.generation().unwrap(), before);
                         }
-                        Err(Error::Unfit(_)) => {}
+                        Err(Error::MessageError(_)) => {}
                         Err(error) => panic!("{}", report(&error)),
                     }
                 }

@@ -5,7 +5,7 @@ use chainwright::iptables::text::SaveOptions;
 use chainwright::iptables::{self, Tables};
 use chainwright::netlink::Attributes;
 use chainwright::nft::expr::Last;
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{DiffOptions, PlanOptions, UnknownAttributes};
 use chainwright::text::{Listing, Options, Script};
 use chainwright_sys::nf_tables::*;
@@ -237,7 +237,7 @@ fn read(place: &Place, bytes: &[u8]) -> Vec<(String, String)> {
     let omissions = tables.save(saved, &mut text).unwrap();
     let text = String::from_utf8(text).unwrap();
     add("iptables".into(), format!("{omissions:?}\n{text}"));
-    let mut model = Model::new().connect().unwrap();
+    let mut model = FakeKernel::new().connect().unwrap();
     let kept = model
         .commit(&tx)
         .map(|_| model.snapshot(Scope::all()).unwrap());
@@ -258,7 +258,7 @@ fn padding_is_never_seen() {
     nft.commit(&tx).unwrap();
     let snapshot = nft.snapshot(Scope::all()).unwrap();
     // Kernels without flowtables are there, too.
-    let mut model = Model::new().connect().unwrap();
+    let mut model = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
     snapshot.write_to(&mut tx).unwrap();
     model.commit(&tx).unwrap();

@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Decoded};
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 
 use super::*;
 use crate::common::sandbox;
@@ -326,7 +326,7 @@ fn a_chain_is_written_anew_where_that_is_cheaper_and_goes_on_counting() {
         (6_000, false, false),
     ] {
         // In the model, for an ordinary user's transactions are limited.
-        let mut nft = Model::new().connect().unwrap();
+        let mut nft = FakeKernel::new().connect().unwrap();
         let rule = |at: u64, packets: u64| {
             let mut rule = Rule::new(Family::IP, "t", "c").with(&Counter::new(packets, 7));
             rule.userdata = Some(at.to_ne_bytes().to_vec().into());

@@ -22,7 +22,7 @@ pub(crate) type Met = (String, String, String, Option<u64>);
 
 /// What the kernel told of a packet.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Formatted {
     nft: Vec<Met>,
     legacy: Vec<Met>,
     /// What arrived of the packet itself.
@@ -138,7 +138,7 @@ fn is_own(sent: &Sent, headers: &Headers) -> bool {
 }
 
 /// What of all that was seen is the packet's.
-pub(crate) fn told(sent: &Sent, seen: &Seen, rules_of: impl Fn(&Logged) -> usize) -> Told {
+pub(crate) fn told(sent: &Sent, seen: &Seen, rules_of: impl Fn(&Logged) -> usize) -> Formatted {
     let (mut nft, mut mark) = (Vec::new(), None);
     let (mut own, mut foreign) = (HashSet::new(), HashSet::new());
     for step in &seen.traced {
@@ -209,7 +209,7 @@ pub(crate) fn told(sent: &Sent, seen: &Seen, rules_of: impl Fn(&Logged) -> usize
     }
     let arrived = seen.arrived.iter();
     let arrived = arrived.filter(|arrived| is_own(sent, &arrived.headers));
-    Told {
+    Formatted {
         nft,
         legacy,
         arrived: arrived.cloned().collect(),
@@ -251,7 +251,7 @@ fn fits(part: &Part, seen: &impl ToString) -> bool {
 }
 
 /// Why an end is not what the kernel did; `None` if it is.
-fn differs(end: &End, sent: &Sent, told: &Told) -> Option<String> {
+fn differs(end: &End, sent: &Sent, told: &Formatted) -> Option<String> {
     for (backend, seen) in [(Backend::Nft, &told.nft), (Backend::Legacy, &told.legacy)] {
         let walked = met(end, backend);
         if walked != *seen {
@@ -318,7 +318,7 @@ fn differs(end: &End, sent: &Sent, told: &Told) -> Option<String> {
 ///
 /// # Errors
 /// Why none is.
-pub(crate) fn end_of<'w>(walk: &'w Walk, sent: &Sent, told: &Told) -> Result<&'w End, String> {
+pub(crate) fn end_of<'w>(walk: &'w Walk, sent: &Sent, told: &Formatted) -> Result<&'w End, String> {
     let mut reasons = String::new();
     for end in &walk.ends {
         match differs(end, sent, told) {

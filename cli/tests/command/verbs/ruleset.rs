@@ -6,7 +6,7 @@ mod kept;
 
 use std::path::PathBuf;
 
-use chainwright::nft::live::Model;
+use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Devices, Element, Flowtable, Scope};
 use sha2::Digest;
 
@@ -599,7 +599,7 @@ fn services_in_all_layouts(records: &[Value]) {
 /// A file from elsewhere may need what this kernel is built without.
 #[test]
 fn reconcile_says_beforehand_what_the_kernel_lacks() {
-    let mut elsewhere = Model::new().connect().unwrap();
+    let mut elsewhere = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
     tx.add(&Table::new(Family::INET, "t")).unwrap();
     let devices = Devices::new(["lo"]);

@@ -3,7 +3,7 @@ use std::sync::Mutex;
 use super::super::layout::Common;
 use super::super::model::{Port, Protocol, Service};
 use super::*;
-use crate::nft::live::Model;
+use crate::nft::live::FakeKernel;
 use crate::nft::{self, Chain, Transaction};
 
 /// What a kernel has, what it does not take, and which services it lost meanwhile.
@@ -26,7 +26,7 @@ struct Fake {
 
 /// One of the kernel's refusals.
 fn refusal() -> Error {
-    let mut nft = Model::new().connect().unwrap();
+    let mut nft = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
     tx.add(&Chain::new(nft::Family::IP, "absent", "chain"))
         .unwrap();

@@ -9,7 +9,7 @@ use crate::kube::service::map::Map;
 /// Who asks for which elements, and with what value. Of several that ask for one the first in their order gets it;
 /// when that one goes, the next does.
 #[derive(Debug, Clone)]
-pub(crate) struct Claims<O, K, V> {
+pub(crate) struct SharedElements<O, K, V> {
     claims: Map<K, Slot<O, V>>,
     /// What the elements were that may have changed since the last look, each once, by where they are: none goes before
     /// that.
@@ -53,7 +53,7 @@ impl<O, V> Claimed<O, V> {
     }
 }
 
-impl<O, K, V> Default for Claims<O, K, V> {
+impl<O, K, V> Default for SharedElements<O, K, V> {
     fn default() -> Self {
         Self {
             claims: Map::default(),
@@ -70,7 +70,7 @@ pub(crate) struct Changed<K, V> {
     pub(crate) after: Option<V>,
 }
 
-impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> Claims<O, K, V> {
+impl<O: Ord + Clone, K: Hash + Eq + Clone, V: PartialEq + Clone> SharedElements<O, K, V> {
     /// Asks for an element. Who asks again changes the value.
     pub(crate) fn claim(&mut self, owner: O, key: K, value: V) {
         let claimed = match self.claims.entry(key) {
@@ -159,7 +159,7 @@ mod tests {
 
     #[test]
     fn the_first_gets_it_and_then_the_next() {
-        let mut claims = Claims::default();
+        let mut claims = SharedElements::default();
         let changed = |key, before, after| [Changed { key, before, after }];
         claims.claim("b", 80, 'b');
         assert_eq!(claims.take_changed(), changed(80, None, Some('b')));

@@ -56,11 +56,11 @@ use state::Devices;
 /// connection from outside is tested with this one:
 ///
 /// ```
-/// use chainwright::nft::live::{Mirror, Model};
+/// use chainwright::nft::live::{Mirror, FakeKernel};
 /// use chainwright::nft::{Chain, Family, Rule, Scope, Table, Transaction};
 ///
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// let model = Model::new();
+/// let model = FakeKernel::new();
 /// let mut mirror = Mirror::open(model.connect()?, &Scope::all())?;
 ///
 /// let mut tx = Transaction::new();
@@ -93,17 +93,17 @@ use state::Devices;
 /// It is of Linux 6.18. Network devices are those that it was told of
 /// ([`with_device`](Self::with_device), [`with_any_device`](Self::with_any_device)), and `lo`.
 #[derive(Debug, Clone)]
-pub struct Model {
+pub struct FakeKernel {
     shared: Arc<Shared>,
 }
 
-impl Default for Model {
+impl Default for FakeKernel {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Model {
+impl FakeKernel {
     /// An empty ruleset.
     #[must_use]
     pub fn new() -> Self {

@@ -43,7 +43,7 @@ use super::restore::{Ids, Restored};
 use super::within::{Mention, Within, each_mention_of, is_anonymous, is_bound, is_numbered};
 use super::write::{Numbers, Place, write_rule};
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable, WriteError};
-use crate::netlink::Unfit;
+use crate::netlink::MessageError;
 use crate::nft::declare::{Field, Kinds};
 use crate::nft::transaction::Transaction;
 use crate::nft::{
@@ -399,7 +399,7 @@ impl<'p> Planner<'p> {
         flags.contains(SetFlags::EVAL) && !self.options.remove_dynamic_elements
     }
 
-    fn whole_table(&mut self, table: &SnapshotTable<'_>) -> Result<(), Unfit> {
+    fn whole_table(&mut self, table: &SnapshotTable<'_>) -> Result<(), MessageError> {
         self.order.of_table(base_chains(table.chains()), |_| None);
         let (tx, ids) = (&mut self.plan.transaction, &mut self.ids);
         table
@@ -799,7 +799,7 @@ impl<'p> Planner<'p> {
     }
 
     /// Makes a rule, and before it what belongs to it.
-    fn rule(&mut self, within: &Within<'_>, rule: &RuleRef<'_>, place: Place) -> Result<(), Unfit> {
+    fn rule(&mut self, within: &Within<'_>, rule: &RuleRef<'_>, place: Place) -> Result<(), MessageError> {
         let tx = &mut self.plan.transaction;
         let parts = within.parts(rule);
         let mut numbers = Numbers::default();

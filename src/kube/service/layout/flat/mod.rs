@@ -50,7 +50,7 @@ use service::{Front, Placed, Target, fronts, hairpin, hairpins, id_of_group};
 pub(in crate::kube::service) use sets::TABLE;
 use sets::{Entry, STAND_IN, SetKind, Words, element};
 
-use super::claims::Claims;
+use super::claims::SharedElements;
 use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::Family;
@@ -59,7 +59,7 @@ use crate::kube::service::map::Map;
 use crate::kube::service::model::Protocol;
 use crate::kube::service::names::PortName;
 use crate::kube::service::resolve::ServicePort;
-use crate::nft::live::Model;
+use crate::nft::live::FakeKernel;
 use crate::nft::{
     self, CommitError, Connection, Element, Generation, Ownership, Scope, SetId, Table, Transaction,
 };
@@ -107,9 +107,9 @@ pub(in crate::kube::service) struct Flat {
 struct State {
     placed: Map<Arc<PortName>, Placed>,
     ids: Ids,
-    fronts: Claims<Arc<PortName>, Front, Target>,
-    cluster_ips: Claims<Arc<PortName>, IpAddr, ()>,
-    hairpins: Claims<Arc<PortName>, (Protocol, SocketAddr), ()>,
+    fronts: SharedElements<Arc<PortName>, Front, Target>,
+    cluster_ips: SharedElements<Arc<PortName>, IpAddr, ()>,
+    hairpins: SharedElements<Arc<PortName>, (Protocol, SocketAddr), ()>,
     shapes: HashSet<Shape>,
     /// Lengths of the firewalls' prefixes.
     lengths: HashSet<u8>,
@@ -634,7 +634,7 @@ impl Flat {
         };
         let mut shapes: Vec<Shape> = self.state.shapes.iter().copied().collect();
         shapes.sort_unstable_by_key(|shape| shape.number());
-        let mut model = Model::new().connect().map_err(open)?;
+        let mut model = FakeKernel::new().connect().map_err(open)?;
         let mut tx = Transaction::new();
         tx.add(&self.rules().table_object(false)?)?;
         let all = Base {

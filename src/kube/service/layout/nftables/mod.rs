@@ -44,14 +44,14 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claims::{Changed, Claims};
+use super::claims::{Changed, SharedElements};
 use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::Family;
 use crate::kube::service::config::Config;
 use crate::kube::service::names::PortName;
 use crate::kube::service::resolve::ServicePort;
-use crate::nft::live::Model;
+use crate::nft::live::FakeKernel;
 use crate::nft::{
     self, CommitError, Connection, Generation, Outcome, Ownership, PlanOptions, RuleFilter, Scope,
     Snapshot, Stage, Table, TableFlags, TableRef, Transaction,
@@ -79,7 +79,7 @@ pub(in crate::kube) fn whose(table: &TableRef<'_>) -> Option<bool> {
 }
 
 /// Which elements of the shared sets ports ask for.
-type Elements = Claims<PortName, Key, Value>;
+type Elements = SharedElements<PortName, Key, Value>;
 
 /// kube-proxy's layout in nftables, of one family.
 #[derive(Debug)]
@@ -225,7 +225,7 @@ impl Nftables {
             protocol: libc::NETLINK_NETFILTER,
             source,
         };
-        let mut model = Model::new().connect().map_err(open)?;
+        let mut model = FakeKernel::new().connect().map_err(open)?;
         let mut writer = Writer::new(self.family, &self.common.config);
         base::add_table(&mut writer.tx, self.family, flags)?;
         fill(&mut writer, ports, &self.elements, |tx, _| {

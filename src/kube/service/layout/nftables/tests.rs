@@ -10,7 +10,7 @@ use super::*;
 use crate::kube::service::config::{LocalDetector, NodePortAddresses};
 use crate::kube::service::model::{ObjectName, Protocol};
 use crate::kube::service::resolve::{Backend, Backends, ServicePort};
-use crate::netlink::Unfit;
+use crate::netlink::MessageError;
 use crate::netns::Sandbox;
 use crate::nft::build::Build;
 use crate::nft::{Chain, Element, SetId, TableRef};
@@ -315,7 +315,7 @@ fn what_others_change_is_repaired() {
     let mut layout = layout(&sandbox, Family::Ipv4, &config());
     layout.adopt(&ports).unwrap();
     let before = blocks(&sandbox, Family::Ipv4);
-    type Theirs = fn(&mut Transaction) -> Result<&mut Transaction, Unfit>;
+    type Theirs = fn(&mut Transaction) -> Result<&mut Transaction, MessageError>;
     const IP: nft::Family = nft::Family::IP;
     let theirs: [Theirs; 6] = [
         |tx| tx.flush_chain(IP, TABLE, "services"),
