@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::build::{Build, CtState};
-use chainwright::nft::live::{Mirror, FakeKernel, Update};
+use chainwright::nft::live::{FakeKernel, Mirror, Update};
 use chainwright::nft::{
     Chain, Connection, Family, Hook, PlanOptions, Policy, Priority, Scope, Snapshot, Table,
     Transaction,

@@ -10,10 +10,10 @@ use chainwright::text::{Done, Includes, Mode, Options, Script, read_text};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::carried_out::{added, added_json, complain};
 use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::progress::Progress;
 use crate::rules::sets;
+use crate::script_report::{added, added_json, complain};
 
 /// Change the ruleset as a text in nft's language says, all of it or nothing, as `nft -f` does
 ///

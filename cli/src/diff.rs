@@ -10,8 +10,8 @@ use chainwright::nft::{
 use chainwright::text;
 use serde::Serialize;
 
+use crate::behavior_diff;
 use crate::output::{Error, Exit, Output, Printable};
-use crate::packets;
 use crate::rules;
 use crate::scope::Scope;
 
@@ -131,7 +131,7 @@ struct Document<'d> {
 
 pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
     if args.packets {
-        return packets::run(
+        return behavior_diff::run(
             &args.old,
             args.new.as_deref(),
             usize::try_from(args.tries).unwrap_or(usize::MAX),

@@ -14,9 +14,9 @@ use serde::Serialize;
 use crate::legacy_tables;
 use crate::output::{Error, Exit, Output, note, say};
 use crate::progress::Progress;
+use crate::ruleset_source::Source;
 use crate::scope::{Backend, Found, NotLookedAt, Scope};
-use crate::source::Source;
-use crate::ways::wrapped;
+use crate::trace_output::wrapped;
 
 /// Show which chains lead to which
 ///

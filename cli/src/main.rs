@@ -6,9 +6,8 @@
 
 mod apply;
 mod backup;
+mod behavior_diff;
 mod bench;
-mod called_as;
-mod carried_out;
 mod chains;
 mod cleanup;
 mod completions;
@@ -26,25 +25,26 @@ mod legacy_tables;
 mod list;
 mod man;
 mod migrate;
+mod multicall;
 mod nft;
 mod output;
 mod packet;
-mod packets;
 mod programs;
 mod progress;
 mod reconcile;
 mod restore;
 mod rollback;
 mod rules;
+mod ruleset_source;
 mod save;
 mod scope;
+mod script_report;
 mod sets;
-mod source;
 mod trace;
+mod trace_output;
 mod trace_packets;
 mod translate;
 mod watch;
-mod ways;
 mod why;
 mod xtables_monitor;
 
@@ -54,7 +54,7 @@ use std::process::ExitCode;
 use chainwright::netns::{Netns, become_namespace_root};
 use clap::{Parser, Subcommand};
 
-use called_as::Called;
+use multicall::Called;
 use output::{Error, Exit};
 
 const EXIT_CODES: &str = "\

@@ -14,10 +14,10 @@ use chainwright::text::{
 };
 use chainwright::{Errno, netlink};
 
-use crate::carried_out::{added, added_json};
 use crate::list::Format;
 use crate::output::{Error, Exit, Output, Printable, note, say};
 use crate::rules::{Sets, sets};
+use crate::script_report::{added, added_json};
 
 /// The version of nft whose words these are.
 const NFT: &str = "1.0.6";

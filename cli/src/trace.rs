@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::output::{Error, Exit, Output, counted, note};
 use crate::packet::{End, More, node, packet, parse, said};
 use crate::scope::{Found, NotLookedAt, Scope};
-use crate::ways::{Ruleset, lines, options, people, say_not_walked};
+use crate::trace_output::{Ruleset, lines, options, people, say_not_walked};
 
 /// Show where a packet goes
 ///

@@ -11,7 +11,7 @@ use serde::Serialize;
 use crate::output::{Error, Exit, Output, note};
 use crate::packet::{More, node, parse, said};
 use crate::scope::{Found, NotLookedAt, Scope};
-use crate::ways::{Ruleset, lines, options, percent, place, reason, say_not_walked};
+use crate::trace_output::{Ruleset, lines, options, percent, place, reason, say_not_walked};
 
 /// Show whose rules stop a packet, although others let it through
 ///

@@ -17,8 +17,8 @@ use super::listing::Listing;
 use crate::Retry;
 use crate::errno::Errno;
 use crate::netlink::{
-    Acknowledgement, Answer, Dump, Error, Intake, Loss, Message, MessageWriter, Messages, Next,
-    NfGenMsg, RECEIVE_BUFFER, Socket, MessageError,
+    Acknowledgement, Answer, Dump, Error, Intake, Loss, Message, MessageError, MessageWriter,
+    Messages, Next, NfGenMsg, RECEIVE_BUFFER, Socket,
 };
 use crate::retry::retrying;
 

@@ -32,6 +32,7 @@ mod deviation;
 pub mod doctor;
 mod edit;
 mod error;
+mod expressible;
 pub mod forecast;
 mod handle;
 mod header;
@@ -42,7 +43,6 @@ pub mod nft;
 pub mod program;
 mod reconcile;
 mod rule;
-mod said;
 mod sets;
 pub mod text;
 #[cfg(feature = "text")]

@@ -8,7 +8,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::builtin::{self, builtin, builtins};
 use super::sets::{self, Sets, named};
-use super::{Backend, Counters, Entry, NotExpressible, Policy, Target, said};
+use super::{Backend, Counters, Entry, NotExpressible, Policy, Target, expressible};
 use crate::legacy;
 use crate::nft::{self, Snapshot, SnapshotChain, SnapshotTable};
 use crate::xt::{Family, Names};
@@ -46,7 +46,9 @@ impl LegacyTable {
         let again = table.chains().map(|chain| chain.name());
         let again = again.filter(|name| !names.insert(*name));
         let shared = again.map(BStr::to_owned).collect();
-        let of_targets = names.into_iter().filter(|name| said::is_target(name));
+        let of_targets = names
+            .into_iter()
+            .filter(|name| expressible::is_target(name));
         let of_targets = of_targets.map(BStr::to_owned).collect();
         Self {
             table,
@@ -423,11 +425,11 @@ impl<'t> Chain<'t> {
             (ChainKind::Foreign, _) => Some("packets enter it elsewhere than a built-in chain"),
             (ChainKind::User, InnerChain::Nft(chain)) => {
                 let chain = chain.chain();
-                said::chain(chain.table(), chain.name()).err()
+                expressible::chain(chain.table(), chain.name()).err()
             }
             (ChainKind::User, InnerChain::Legacy(chain)) => {
                 let table = chain.table();
-                said::chain(table.name().as_bstr(), chain.name()).err()
+                expressible::chain(table.name().as_bstr(), chain.name()).err()
             }
         }
     }

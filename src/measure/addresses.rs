@@ -92,7 +92,11 @@ impl Addresses {
         Ok(())
     }
 
-    fn write_elements(self, tx: &mut Transaction, numbers: Range<usize>) -> Result<(), MessageError> {
+    fn write_elements(
+        self,
+        tx: &mut Transaction,
+        numbers: Range<usize>,
+    ) -> Result<(), MessageError> {
         let pairs: Vec<_> = numbers.map(|number| (key(number), value(number))).collect();
         let elements = pairs
             .iter()

@@ -8,7 +8,7 @@ use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
 use super::{KubeProxy, Measured, alternate_prepared};
 use crate::Error;
-use crate::netlink::{Messages, RECEIVE_BUFFER, Socket, MessageError};
+use crate::netlink::{MessageError, Messages, RECEIVE_BUFFER, Socket};
 use crate::nft::live::{Item, Monitor, MonitorOptions};
 use crate::nft::{Connection, Family, Transaction, message_type};
 

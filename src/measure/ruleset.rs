@@ -174,7 +174,12 @@ impl KubeProxy {
     }
 
     /// The five rules of a service with one endpoint.
-    fn write_pair(self, tx: &mut Transaction, pen: &mut Pen, number: usize) -> Result<(), MessageError> {
+    fn write_pair(
+        self,
+        tx: &mut Transaction,
+        pen: &mut Pen,
+        number: usize,
+    ) -> Result<(), MessageError> {
         let [_, a, b, c] = (number as u32).to_be_bytes();
         name_chain(&mut pen.service, "SVC", number);
         name_chain(&mut pen.endpoint, "SEP", number);

@@ -652,7 +652,10 @@ mod tests {
             let error = writer.finish().unwrap_err();
             assert_eq!((error.attribute, &buffer[..]), (3, &[1, 2, 3, 4][..]));
             match name.len() {
-                256 => assert!(matches!(error.misfit, MessageErrorKind::LongName { most: 255, .. })),
+                256 => assert!(matches!(
+                    error.misfit,
+                    MessageErrorKind::LongName { most: 255, .. }
+                )),
                 _ => assert_eq!(error.misfit, MessageErrorKind::Nul { name: name.into() }),
             }
         }

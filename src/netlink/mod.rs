@@ -48,7 +48,7 @@ pub use error::{Error, Loss, Malformed};
 #[cfg(feature = "serde")]
 pub(crate) use message::LONGEST_CONTEXT;
 pub(crate) use message::Unread;
-pub use message::{Message, MessageWriter, Messages, MessageErrorKind, NfGenMsg, MessageError};
+pub use message::{Message, MessageError, MessageErrorKind, MessageWriter, Messages, NfGenMsg};
 pub(crate) use receive::{Answer, Intake, Next};
 #[cfg(any(test, feature = "model"))]
 pub(crate) use socket::Received;

@@ -15,7 +15,7 @@ use chainwright_sys::nf_tables::{NFTA_DEVICE_NAME, NFTA_DEVICE_PREFIX};
 use super::declare::{Field, nested_field};
 use super::name::{Bytes, Name};
 use crate::escape::Escaped;
-use crate::netlink::{Attributes, MessageWriter, MessageError};
+use crate::netlink::{Attributes, MessageError, MessageWriter};
 
 /// One entry of a list of devices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

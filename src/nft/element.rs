@@ -41,7 +41,7 @@ use super::{Family, Milliseconds};
 
 mod key;
 
-use crate::netlink::{Attributes, Malformed, MessageWriter, MessageError};
+use crate::netlink::{Attributes, Malformed, MessageError, MessageWriter};
 pub(super) use key::ElementKey;
 
 flags! {

@@ -26,7 +26,7 @@ use super::generation::Generation;
 use super::name::Name;
 use super::object::{Object, Written as _};
 use super::{Family, Rule, Set, SetId};
-use crate::netlink::{Malformed, Message, MessageWriter, Messages, NfGenMsg, MessageError};
+use crate::netlink::{Malformed, Message, MessageError, MessageWriter, Messages, NfGenMsg};
 pub(super) use echo::{Echo, gets_a_handle};
 pub(super) use join::Numbers;
 

@@ -38,6 +38,10 @@ mod keys;
 #[cfg(feature = "text")]
 mod list;
 #[cfg(feature = "text")]
+mod list_hooks;
+#[cfg(feature = "text")]
+mod monitor;
+#[cfg(feature = "text")]
 mod parse;
 #[cfg(feature = "text")]
 mod print;
@@ -46,8 +50,6 @@ mod question;
 #[cfg(feature = "text")]
 mod read;
 #[cfg(feature = "text")]
-mod registered;
-#[cfg(feature = "text")]
 mod run;
 #[cfg(feature = "text")]
 mod script;
@@ -55,8 +57,6 @@ mod script;
 mod stateful;
 #[cfg(feature = "text")]
 mod syntax;
-#[cfg(feature = "text")]
-mod told;
 #[cfg(feature = "text")]
 mod traced;
 #[cfg(feature = "text")]
@@ -83,6 +83,10 @@ pub use json::NotInStructs;
 pub use list::elements::{element, elements};
 #[cfg(feature = "text")]
 pub use list::{Listing, Options, rule};
+#[cfg(feature = "text")]
+pub use list_hooks::HookListing;
+#[cfg(feature = "text")]
+pub use monitor::{EventFormatter, Formatted, Line};
 #[cfg(all(feature = "text", any(test, feature = "fuzzing")))]
 pub(crate) use parse::parsed_rules;
 #[cfg(feature = "text")]
@@ -90,13 +94,9 @@ pub use parse::{Error, read_text};
 #[cfg(feature = "text")]
 pub use question::{Answer, Known, Question, Watched};
 #[cfg(feature = "text")]
-pub use registered::HookListing;
-#[cfg(feature = "text")]
 pub use run::{Done, Echo, Mode, RunError};
 #[cfg(feature = "text")]
 pub use script::{Change, Definitions, Includes, Script};
-#[cfg(feature = "text")]
-pub use told::{Line, EventFormatter, Formatted};
 #[cfg(feature = "text")]
 pub use traced::traced;
 #[cfg(all(feature = "text", feature = "diff"))]

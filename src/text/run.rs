@@ -1,12 +1,12 @@
 //! Scripts carried out: what they change as one transaction, what they ask for behind it.
 
 use super::list::Options;
+use super::monitor::EventFormatter;
 use super::parse::Error;
 use super::question::{Known, Planned as PlannedNames};
 use super::script::{Planned, Script};
 #[cfg(feature = "text-json")]
 use super::syntax::Place;
-use super::told::EventFormatter;
 use crate::netlink;
 #[cfg(feature = "text-json")]
 use crate::nft::Committed;

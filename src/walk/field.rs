@@ -232,7 +232,9 @@ impl Field {
             | Self::Meta(MetaKey::PROTOCOL | MetaKey::PRIORITY | MetaKey::CGROUP)
             | Self::Ct(CtKey::LABELS, _)
             | Self::Socket(1, _) => FieldFormat::Hex,
-            Self::HasOptions | Self::Has(_) | Self::HasSocket | Self::HasSender => FieldFormat::Bool,
+            Self::HasOptions | Self::Has(_) | Self::HasSocket | Self::HasSender => {
+                FieldFormat::Bool
+            }
             _ => FieldFormat::Number,
         }
     }

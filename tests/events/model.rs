@@ -14,7 +14,7 @@ use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
     Expressions, Immediate, Lookup, Payload, PayloadBase, Register, Verdict,
 };
-use chainwright::nft::live::{Event, Item, Mirror, FakeKernel, Monitor, MonitorOptions};
+use chainwright::nft::live::{Event, FakeKernel, Item, Mirror, Monitor, MonitorOptions};
 use chainwright::nft::{
     Chain, ChainFlags, CommitError, Committed, Connection, DataType, Devices, Element, Family,
     Generation, PlanOptions, Rule, Scope, Set, SetFlags, Snapshot, SnapshotChain, SnapshotSet,

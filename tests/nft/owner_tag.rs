@@ -9,7 +9,7 @@ use crate::common::plans::{operations, with};
 use crate::common::random::Random;
 use crate::common::{connect, report, sandbox};
 use chainwright::nft::expr::{Counter, Immediate};
-use chainwright::nft::live::{Mirror, FakeKernel};
+use chainwright::nft::live::{FakeKernel, Mirror};
 use chainwright::nft::{
     Chain, CommitError, Connection, DataType, Element, Family, NotOwn, OwnerTag, Plan, PlanOptions,
     Policy, Rule, Scope, Set, Snapshot, StatefulObject, Table, Transaction, WriteError,

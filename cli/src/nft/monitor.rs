@@ -11,8 +11,8 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use super::Session;
-use crate::carried_out::line;
 use crate::output::{Error, Printable, causes, note, say};
+use crate::script_report::line;
 
 impl Session<'_> {
     /// Tells of changes, of the rules that packets meet, or of both, for as long as somebody reads.

@@ -4,7 +4,9 @@ use std::net::IpAddr;
 
 use bstr::ByteSlice;
 
-use crate::iptables::{Address, Entry, Interface, NotExpressible, Protocol, Rule, Target, said};
+use crate::iptables::{
+    Address, Entry, Interface, NotExpressible, Protocol, Rule, Target, expressible,
+};
 use crate::legacy::{
     ChainRef, Draft, DraftRule, DraftTarget, ExtensionRef, Family as LegacyFamily, Header,
     InterfaceMatch, Inversions, Ipv4Flags, Ipv6Flags, Malformed, Masked, Matches, RuleRef,
@@ -70,7 +72,7 @@ fn decode_as(entry: &RuleRef<'_>, into: &mut Entry, declared: bool) -> Result<()
     let chain = builtin.map_or("", |hook| hook.chain_name());
     into.counters = entry.counters();
     let (family, name) = (family_of(table.family())?, table.name().as_bstr());
-    said::rule(family, name, chain.into(), rule, declared).map_err(not_expressible)
+    expressible::rule(family, name, chain.into(), rule, declared).map_err(not_expressible)
 }
 
 /// Reads a rule of a table that is being changed.

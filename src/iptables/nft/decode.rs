@@ -9,7 +9,7 @@ use bstr::ByteSlice;
 use super::encode::NO_INTERFACE;
 use super::{Encoded, FRAGMENT_OFFSET, fields, header, ports};
 use crate::iptables::{
-    Address, Counters, Entry, Interface, NotExpressible, Protocol, Target, said,
+    Address, Counters, Entry, Interface, NotExpressible, Protocol, Target, expressible,
 };
 use crate::nft::expr::{
     self, Bitwise, BitwiseOp, Cmp, CmpOp, Data, Decoded, Immediate, Limit, LimitType, Log, Meta,
@@ -51,7 +51,7 @@ fn decode_as(
 ) -> Result<(), NotExpressible> {
     let family = take_in(&encoded.into(), entry, false)?;
     let (table, chain) = (encoded.table(), encoded.chain());
-    let said = said::rule(family, table, chain, &entry.rule, declared);
+    let said = expressible::rule(family, table, chain, &entry.rule, declared);
     said.map_err(|reason| NotExpressible {
         expression: None,
         reason,

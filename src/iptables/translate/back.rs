@@ -75,7 +75,9 @@ impl Back {
     /// [`NotMade`]: only what can be made where nothing is there before has tables.
     pub fn of(family: Family, script: &Script) -> Result<Self, NotMade> {
         let of_model = |error: &dyn std::fmt::Display| NotMade::FakeKernel(error.to_string());
-        let mut model = FakeKernel::new().connect().map_err(|error| of_model(&error))?;
+        let mut model = FakeKernel::new()
+            .connect()
+            .map_err(|error| of_model(&error))?;
         let nothing = model
             .snapshot(Scope::all())
             .map_err(|error| of_model(&error))?;

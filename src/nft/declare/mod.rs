@@ -35,7 +35,7 @@ pub(in crate::nft) use values::{flags, milliseconds, named_in_serde, read_as_num
 pub(in crate::nft) use view::{plain, view};
 
 use super::name::{Bytes, Name};
-use crate::netlink::{AttributeCursor, Malformed, MessageWriter, FastPathMiss};
+use crate::netlink::{AttributeCursor, FastPathMiss, Malformed, MessageWriter};
 
 /// What is known of an attribute, beside its type; the names are those that a declaration uses.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -183,7 +183,10 @@ pub(crate) trait Field<'a>: Sized {
     /// What a view keeps of the attribute that comes next, if it is of this type; none if anything else
     /// does.
     #[inline(always)]
-    fn next(attributes: &mut AttributeCursor<'a>, kind: u16) -> Result<Option<Self::Kept>, FastPathMiss> {
+    fn next(
+        attributes: &mut AttributeCursor<'a>,
+        kind: u16,
+    ) -> Result<Option<Self::Kept>, FastPathMiss> {
         match attributes.payload(kind)? {
             None => Ok(None),
             Some(payload) => match Self::keep(payload) {

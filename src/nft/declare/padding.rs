@@ -9,7 +9,7 @@ use bstr::BStr;
 use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_OBJ_TYPE};
 
 use super::{Field, Known, Note, has};
-use crate::netlink::{Attribute, Attributes, AttributeCursor, FastPathMiss};
+use crate::netlink::{Attribute, AttributeCursor, Attributes, FastPathMiss};
 use crate::nft::expr::{DEEPEST, ExpressionRef, ObjectType};
 use crate::nft::{Counters, Element, Name, ObjectData};
 

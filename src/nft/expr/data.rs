@@ -21,7 +21,7 @@ use chainwright_sys::nf_tables::{
     NFTA_VERDICT_CHAIN, NFTA_VERDICT_CHAIN_ID, NFTA_VERDICT_CODE,
 };
 
-use crate::netlink::{Attributes, AttributeCursor, MessageWriter};
+use crate::netlink::{AttributeCursor, Attributes, MessageWriter};
 use crate::nft::declare::Field;
 use crate::nft::name::{Bytes, Name};
 

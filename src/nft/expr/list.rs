@@ -5,7 +5,7 @@ use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nf_tables::{NFTA_EXPR_NAME, NFTA_LIST_ELEM};
 
 use super::{Decoded, Expression, ExpressionRef, write_data};
-use crate::netlink::{Attributes, AttributeCursor, Malformed, MessageWriter, MessageError};
+use crate::netlink::{AttributeCursor, Attributes, Malformed, MessageError, MessageWriter};
 use crate::nft::declare::{Field, Padded};
 use crate::nft::name::Bytes;
 

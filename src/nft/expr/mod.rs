@@ -33,7 +33,7 @@ use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME};
 use super::UnknownAttributes;
 use super::declare::Field;
 use super::name::Name;
-use crate::netlink::{Attributes, AttributeCursor, Malformed, MessageWriter};
+use crate::netlink::{AttributeCursor, Attributes, Malformed, MessageWriter};
 
 mod bitwise;
 mod byteorder;

@@ -11,7 +11,7 @@ use chainwright_sys::netlink::NLA_F_NESTED;
 use chainwright_sys::nf_tables::NFTA_EXPR_NAME;
 
 use super::{Decoded, Dynset, Expression, ExpressionRef, Inner, write_data};
-use crate::netlink::{Malformed, MessageWriter, MessageError};
+use crate::netlink::{Malformed, MessageError, MessageWriter};
 use crate::nft::declare::{Field, Padded, nested_field};
 use crate::nft::name::Bytes;
 

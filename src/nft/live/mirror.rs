@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use super::assembler::{Item, Lost, precedes};
 use super::change::{Change, Event, EventObject};
-use super::grouping::{Item, Lost, precedes};
 use super::monitor::{Monitor, MonitorOptions};
 use crate::netlink::{self, Loss, Malformed};
 use crate::nft::generation::Generation;

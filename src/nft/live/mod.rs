@@ -58,8 +58,8 @@
 //! generation, and says with one [`Lost`] which generations are missing. The next [`Change`] is the
 //! first one behind them, and whole. Who keeps a picture of the ruleset reads it anew at each `Lost`.
 
+mod assembler;
 mod change;
-mod grouping;
 mod mirror;
 #[cfg(feature = "model")]
 mod model;
@@ -72,8 +72,8 @@ mod trace;
 mod tracer;
 mod waiting;
 
+pub use assembler::{Cause, CommitAssembler, Item, Lost, Notice};
 pub use change::{Change, Event, EventFlags, EventObject, Events};
-pub use grouping::{Cause, CommitAssembler, Item, Lost, Notice};
 pub use mirror::{Mirror, MirrorOptions, Update};
 #[cfg(feature = "model")]
 pub use model::FakeKernel;

@@ -4,7 +4,7 @@ use chainwright_sys::netlink::NLM_F_REQUEST;
 use chainwright_sys::nf_tables::NFT_MSG_GETGEN;
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
-use super::grouping::{Cause, CommitAssembler, Item};
+use super::assembler::{Cause, CommitAssembler, Item};
 use super::waiting::waiting;
 use crate::netlink::{Error, Intake, Loss, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
 use crate::nft::connection::message_type;

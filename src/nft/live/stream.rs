@@ -8,7 +8,7 @@ use futures_core::Stream;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-use super::grouping::Item;
+use super::assembler::Item;
 use super::monitor::Monitor;
 use crate::netlink::Error;
 use crate::nft::Generation;

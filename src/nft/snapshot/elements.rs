@@ -29,7 +29,7 @@ use chainwright_sys::nf_tables::{
 use super::index::SetIndex;
 use super::request::{HoldingExpressions, copy_with_expressions, without_padding};
 use super::{Snapshot, SnapshotSet};
-use crate::netlink::{Attribute, Attributes, MessageWriter, MessageError};
+use crate::netlink::{Attribute, Attributes, MessageError, MessageWriter};
 use crate::nft::declare::{Field, Kinds, Note};
 use crate::nft::element::ElementKey;
 use crate::nft::transaction::Transaction;
@@ -110,7 +110,11 @@ pub(super) const fn is_tree(flags: u32) -> bool {
 
 impl Snapshot {
     /// Appends the operations that put its elements into a set.
-    pub(super) fn write_elements(&self, tx: &mut Transaction, set: &SetIndex) -> Result<(), MessageError> {
+    pub(super) fn write_elements(
+        &self,
+        tx: &mut Transaction,
+        set: &SetIndex,
+    ) -> Result<(), MessageError> {
         let (_, attributes) = self.parts(set.at);
         let find = |kind| Attributes::new(attributes).find(kind);
         let flags = find(NFTA_SET_FLAGS).and_then(u32::decode).unwrap_or(0);

@@ -29,7 +29,7 @@ use super::write::{Numbers, Place, write_rule};
 use super::{READ, Snapshot, SnapshotError, WriteError};
 use crate::Error;
 use crate::arena::Position;
-use crate::netlink::{MessageWriter, MessageError};
+use crate::netlink::{MessageError, MessageWriter};
 use crate::nft::commit::CommitError;
 use crate::nft::connection::Connection;
 use crate::nft::declare::{Field, Kinds, Known};

@@ -24,7 +24,7 @@ use super::elements::CHUNK;
 use super::outside::LONGEST;
 use super::{Snapshot, SnapshotChain, SnapshotSet, SnapshotTable};
 use crate::arena::Full;
-use crate::netlink::{Malformed, MessageWriter, NfGenMsg, MessageError};
+use crate::netlink::{Malformed, MessageError, MessageWriter, NfGenMsg};
 use crate::nft::connection::message_type;
 use crate::nft::declare::Field;
 use crate::nft::generation::Generation;

@@ -8,7 +8,7 @@ use chainwright_sys::nf_tables::{NFTA_DATA_VALUE, NFTA_SET_ELEM_DATA, NFTA_SET_E
 use chainwright_sys::nf_tables::{NFTA_LIST_ELEM, NFTA_SET_ELEM_LIST_ELEMENTS};
 
 use super::{ATTRIBUTE, Transaction};
-use crate::netlink::{MessageWriter, MessageErrorKind, MessageError};
+use crate::netlink::{MessageError, MessageErrorKind, MessageWriter};
 use crate::nft::explain::name_of_operation;
 use crate::nft::object::Written as _;
 use crate::nft::{Element, Elements, SetId};

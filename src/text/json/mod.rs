@@ -7,13 +7,13 @@
 pub(super) mod echo;
 mod expr;
 mod layout;
+mod monitor;
 #[cfg(feature = "nftables-crate")]
 mod nftables;
 mod object;
 pub(super) mod read;
 mod stateful;
 mod statement;
-mod told;
 mod tunnel;
 
 use std::fmt;
@@ -21,10 +21,10 @@ use std::fmt;
 use serde::ser::{SerializeMap, SerializeSeq};
 use serde::{Serialize, Serializer};
 
+pub(super) use self::monitor::Events;
 #[cfg(feature = "nftables-crate")]
 pub use self::nftables::NotInStructs;
 use self::object::Object;
-pub(super) use self::told::Events;
 use super::list::{Listing, Options};
 use crate::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};
 

@@ -76,7 +76,10 @@ const RECIPES: &[&[Step]] = {
             At(Base::TRANSPORT, 0, 2, 53),
             PORT,
         ],
-        &[Formatted(MetaKey::L4PROTO, 1, 17), At(Base::TRANSPORT, 4, 2, 7)],
+        &[
+            Formatted(MetaKey::L4PROTO, 1, 17),
+            At(Base::TRANSPORT, 4, 2, 7),
+        ],
         &[Formatted(MetaKey::L4PROTO, 1, 47), PORT],
         &[PORT],
         &[TYPE_IP, ICMP, ECHO, At(Base::TRANSPORT, 4, 2, 7)],

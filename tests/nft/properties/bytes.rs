@@ -1,8 +1,8 @@
 //! Any bytes: reading them never panics and always ends.
 
 use chainwright::netlink::{
-    Acknowledgement, Attributes, BatchReplies, Dump, DumpItem, MessageWriter, MessageErrorKind, NfGenMsg,
-    MessageError, Verdict as BatchVerdict,
+    Acknowledgement, Attributes, BatchReplies, Dump, DumpItem, MessageError, MessageErrorKind,
+    MessageWriter, NfGenMsg, Verdict as BatchVerdict,
 };
 use chainwright::nft::expr::Expressions;
 use chainwright::nft::{Compat, GenerationRef};
@@ -145,7 +145,10 @@ pub(crate) fn datagram() -> impl Strategy<Value = Vec<u8>> {
 fn fits_or_has_no_name<T>(written: Result<T, MessageError>) {
     if let Err(MessageError { misfit, .. }) = written {
         assert!(
-            matches!(misfit, MessageErrorKind::Nul { .. } | MessageErrorKind::LongName { .. }),
+            matches!(
+                misfit,
+                MessageErrorKind::Nul { .. } | MessageErrorKind::LongName { .. }
+            ),
             "{misfit}"
         );
     }

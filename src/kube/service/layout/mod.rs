@@ -6,10 +6,10 @@
 //! | [nftables](Layout::Nftables) | kube-proxy's: a chain a service, a verdict map | the kernel's look at all chains |
 //! | [iptables](Layout::Iptables) | kube-proxy's: a chain a service, a chain an endpoint | a reading of the table |
 
-pub(super) mod claims;
 pub(super) mod flat;
 pub(super) mod iptables;
 pub(super) mod nftables;
+pub(super) mod shared_elements;
 
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};

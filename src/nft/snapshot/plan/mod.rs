@@ -799,7 +799,12 @@ impl<'p> Planner<'p> {
     }
 
     /// Makes a rule, and before it what belongs to it.
-    fn rule(&mut self, within: &Within<'_>, rule: &RuleRef<'_>, place: Place) -> Result<(), MessageError> {
+    fn rule(
+        &mut self,
+        within: &Within<'_>,
+        rule: &RuleRef<'_>,
+        place: Place,
+    ) -> Result<(), MessageError> {
         let tx = &mut self.plan.transaction;
         let parts = within.parts(rule);
         let mut numbers = Numbers::default();

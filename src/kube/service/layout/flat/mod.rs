@@ -50,7 +50,7 @@ use service::{Front, Placed, Target, fronts, hairpin, hairpins, id_of_group};
 pub(in crate::kube::service) use sets::TABLE;
 use sets::{Entry, STAND_IN, SetKind, Words, element};
 
-use super::claims::SharedElements;
+use super::shared_elements::SharedElements;
 use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::Family;

@@ -8,7 +8,7 @@ use super::elements::{Key, Shared, Value};
 use super::port::{Clients, Content, PortChain};
 use super::write::Writer;
 use crate::error::Error;
-use crate::kube::service::layout::claims::Changed;
+use crate::kube::service::layout::shared_elements::Changed;
 use crate::nft::{Chain, Family, Rule, Set};
 
 /// What is to be done, in the order in which it is.

@@ -44,7 +44,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::claims::{Changed, SharedElements};
+use super::shared_elements::{Changed, SharedElements};
 use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
 use crate::error::Error;
 use crate::iptables::Family;

@@ -9,7 +9,7 @@ use super::{Tagged, Writer};
 use crate::nft::is_map;
 use crate::nft::live::{Event, EventObject};
 use crate::nft::{Family, SnapshotSet};
-use crate::text::told::{Form, EventFormatter};
+use crate::text::monitor::{EventFormatter, Form};
 
 /// An object an event: `{"add": {"rule": …}}`.
 pub(in crate::text) struct Events;
@@ -29,7 +29,11 @@ fn line(verb: &'static str, object: impl Serialize) -> String {
 }
 
 /// What happened to an object; it is read anew, to live no longer than what is known of its table.
-fn spoken<'e>(formatter: &'e EventFormatter, verb: &'static str, event: Event<'e>) -> Option<String> {
+fn spoken<'e>(
+    formatter: &'e EventFormatter,
+    verb: &'static str,
+    event: Event<'e>,
+) -> Option<String> {
     let writer = Events::writer(formatter, event.family());
     // Of what goes the name says all.
     let gone = |kind: &'static str, table: &'e BStr, name: &'e BStr| {
@@ -75,7 +79,11 @@ impl Form for Events {
         spoken(formatter, verb, *event)
     }
 
-    fn elements(formatter: &EventFormatter, verb: &'static str, set: &SnapshotSet<'_>) -> Option<String> {
+    fn elements(
+        formatter: &EventFormatter,
+        verb: &'static str,
+        set: &SnapshotSet<'_>,
+    ) -> Option<String> {
         let writer = Events::writer(formatter, set.set().family());
         let members = Members::of(writer, set);
         Some(line(verb, Tagged("element", members)))

@@ -2,13 +2,18 @@
 
 use chainwright::nft::Outcome;
 use chainwright::nft::live::{Change, Event, EventObject};
-use chainwright::text::{Echo, RunError, Formatted};
+use chainwright::text::{Echo, Formatted, RunError};
 
 use crate::output::{Error, note, say};
 use crate::rules::{Sets, said};
 
 /// An event in nft's words, or as a comment where it has none; `None` of one that is said with another.
-pub(crate) fn line(event: &Event<'_>, told: &Formatted, handles: bool, sets: &Sets) -> Option<String> {
+pub(crate) fn line(
+    event: &Event<'_>,
+    told: &Formatted,
+    handles: bool,
+    sets: &Sets,
+) -> Option<String> {
     match told {
         Formatted::Within => None,
         Formatted::Line(line) if handles => Some(format!("{line:#}")),

@@ -9,7 +9,7 @@ use crate::output::{Error, Exit, Output, counted, note};
 use crate::packet::said;
 use crate::progress::Progress;
 use crate::scope::{Found, NotLookedAt, Scope};
-use crate::ways::{Ruleset, lines, options, outcome, percent, reason, say_not_walked};
+use crate::trace_output::{Ruleset, lines, options, outcome, percent, reason, say_not_walked};
 
 /// So many kinds of difference are shown.
 const SHOWN: usize = 10;
@@ -200,7 +200,7 @@ fn side(
             lines(
                 out,
                 "      ",
-                &format!("{}: {words}", crate::ways::place(step)),
+                &format!("{}: {words}", crate::trace_output::place(step)),
             )?;
         }
         if end.steps.last().is_some_and(|step| step.rule.is_none())

@@ -275,7 +275,11 @@ impl EventFormatter {
     }
 
     /// `add element ip t s { 10.0.0.0/8 }`
-    fn said_elements<F: Form>(&self, messages: &[Message<'_>], of: &Bound<'_>) -> Formatted<F::Said> {
+    fn said_elements<F: Form>(
+        &self,
+        messages: &[Message<'_>],
+        of: &Bound<'_>,
+    ) -> Formatted<F::Said> {
         let elements = &of.elements;
         // An end without a beginning stands before the first range, and says nothing.
         if let [_] = messages
@@ -321,7 +325,11 @@ pub(super) trait Form {
     ) -> Option<Self::Said>;
 
     /// Of the elements of a set that stands alone, with these elements alone.
-    fn elements(formatter: &EventFormatter, verb: &'static str, set: &SnapshotSet<'_>) -> Option<Self::Said>;
+    fn elements(
+        formatter: &EventFormatter,
+        verb: &'static str,
+        set: &SnapshotSet<'_>,
+    ) -> Option<Self::Said>;
 }
 
 /// nft's lines.
@@ -390,7 +398,11 @@ impl Form for Lines {
         })
     }
 
-    fn elements(formatter: &EventFormatter, verb: &'static str, set: &SnapshotSet<'_>) -> Option<Line> {
+    fn elements(
+        formatter: &EventFormatter,
+        verb: &'static str,
+        set: &SnapshotSet<'_>,
+    ) -> Option<Line> {
         let mut body = String::from("{ ");
         let mut printer = Printer::new(&mut body, &formatter.options);
         printer.in_line = true;
@@ -417,7 +429,12 @@ impl Form for Lines {
     }
 }
 
-fn rule_line(formatter: &EventFormatter, verb: &str, event: &Event<'_>, rule: &RuleRef<'_>) -> Option<Line> {
+fn rule_line(
+    formatter: &EventFormatter,
+    verb: &str,
+    event: &Event<'_>,
+    rule: &RuleRef<'_>,
+) -> Option<Line> {
     let are_names = is_name(rule.table()) && is_name(rule.chain());
     are_names.then_some(())?;
     let mut head = format!(

@@ -15,8 +15,8 @@ use chainwright::walk::{End, Options, Outcome, Packet, RuleAt, Rules, Step, Verd
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Output, Printable, note};
 use crate::rules::{self, Sets};
+use crate::ruleset_source::Source;
 use crate::scope::{Found, Scope};
-use crate::source::Source;
 
 /// How long lines may be.
 const WIDTH: usize = 80;
