@@ -478,7 +478,7 @@ fn many_places_of_a_long_chain() {
     };
     let new = |at: usize| format!("-c {at} 9 -s 10.1.{}.{}/32 -j DROP", at / 256, at % 256);
     let inserts = |at: usize| format!("-I C {} {}", number - at % 50, new(at));
-    let replaces = |at: usize| format!("-R C {} {}", number - at, new(at));
+    let replaces = |at: usize| format!("-R C {} {}", number - at % 50, new(at));
     let deletes = |at: usize| format!("-D C {}", number - at);
     let mixed = |at: usize| match at % 4 {
         0 => format!("-A C {}", new(at)),
@@ -490,11 +490,11 @@ fn many_places_of_a_long_chain() {
     let (many, few) = (number * 3 / 2, number * 3 / 4);
     for (verb, lines, behind) in [
         (&inserts as &dyn Fn(usize) -> String, many, ""),
-        (&replaces, few, ""),
+        (&replaces, many, ""),
         (&deletes, few, ""),
         (&mixed, many, ""),
         (&inserts, many, "-D C -j used\n-X used\n"),
-        (&replaces, few, behind),
+        (&replaces, many, behind),
         (&mixed, many, "-F C\n-A C -j other\n"),
         (&inserts, many, "-I C 7 -j other\n-F\n"),
     ] {

@@ -37,16 +37,52 @@ pub(super) struct There {
 pub(super) type Written = HashMap<String, Vec<u8>>;
 
 impl There {
-    /// The group that is served somewhere.
-    pub(super) fn group(&self, front: &Front) -> Option<u32> {
-        let kinds = match front.address {
-            Some(_) => [SetKind::ServiceIps, SetKind::LocalIps],
-            None => [SetKind::ServiceNodeports, SetKind::LocalNodeports],
+    /// The addresses and ports that lead to each port's groups, by the port's number.
+    pub(super) fn leads(&self) -> HashMap<u32, HashSet<Words>> {
+        let kinds = [
+            SetKind::ServiceIps,
+            SetKind::LocalIps,
+            SetKind::ServiceNodeports,
+            SetKind::LocalNodeports,
+        ];
+        let mut leads: HashMap<u32, HashSet<Words>> = HashMap::new();
+        for (key, group) in kinds
+            .iter()
+            .filter_map(|kind| self.entries.get(kind))
+            .flatten()
+        {
+            if let Some(group) = group.as_ref().and_then(|group| group.number_at(0)) {
+                leads.entry(id_of_group(group)).or_default().insert(*key);
+            }
+        }
+        leads
+    }
+
+    /// Returns the number that a port has: that which its cluster IP, the first of its fronts, leads to, or that which
+    /// others of its fronts and nothing else leads to. A node port or another address may have been another port's, whose
+    /// number packets may have looked up that the kernel is still dealing with.
+    pub(super) fn number(
+        &self,
+        fronts: &[Front],
+        leads: &HashMap<u32, HashSet<Words>>,
+    ) -> Option<u32> {
+        let number = |front: &Front| {
+            let kinds = match front.address {
+                Some(_) => [SetKind::ServiceIps, SetKind::LocalIps],
+                None => [SetKind::ServiceNodeports, SetKind::LocalNodeports],
+            };
+            let key = front.key();
+            let group = kinds
+                .into_iter()
+                .find_map(|kind| self.entries.get(&kind)?.get(&key)?.as_ref()?.number_at(0));
+            group.map(id_of_group)
         };
-        let key = front.key();
-        kinds
-            .into_iter()
-            .find_map(|kind| self.entries.get(&kind)?.get(&key)?.as_ref()?.number_at(0))
+        let is_own = |id: &u32| {
+            let is_front = |key: &Words| fronts.iter().any(|front| front.key() == *key);
+            leads.get(id).is_some_and(|keys| keys.iter().all(is_front))
+        };
+        let first = fronts.first().and_then(number);
+        first.or_else(|| fronts.iter().filter_map(number).find(is_own))
     }
 
     /// A port's endpoints, by their places.

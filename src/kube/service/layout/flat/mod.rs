@@ -46,7 +46,7 @@ use std::time::{Duration, Instant};
 use bstr::BStr;
 use kernel::{Found, Written};
 use rules::{Rules, Shape};
-use service::{Front, Placed, Target, fronts, hairpin, hairpins, id_of_group};
+use service::{Front, Placed, Target, fronts, hairpin, hairpins};
 pub(in crate::kube::service) use sets::TABLE;
 use sets::{Entry, STAND_IN, SetKind, Words, element};
 
@@ -693,17 +693,14 @@ impl Flat {
         let mut state = State::default();
         let mut names: Vec<_> = ports.iter().collect();
         names.sort_unstable_by_key(|(name, _)| *name);
+        let leads = there.leads();
         let mut taken = HashSet::new();
         let known: Vec<Option<u32>> = names
             .iter()
             .map(|(_, port)| {
-                // By its cluster IP, which comes first: a node port or another address may have been another service's, whose
-                // number packets may have looked up that the kernel is still dealing with.
-                let mut first = None;
-                fronts(port, 0, &self.common.config, |front, _| {
-                    first.get_or_insert(front);
-                });
-                let id = first.and_then(|front| there.group(&front)).map(id_of_group);
+                let mut all = Vec::new();
+                fronts(port, 0, &self.common.config, |front, _| all.push(front));
+                let id = there.number(&all, &leads);
                 let known = id.filter(|id| *id < Ids::END && !taken.contains(id));
                 taken.extend(known);
                 known
