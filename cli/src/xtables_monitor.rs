@@ -15,7 +15,7 @@ use chainwright::nft::live::{
     Tracer, TracerOptions,
 };
 use chainwright::nft::{
-    ChainRef, Connection, Family, Part, RuleRef, Scope, SnapshotOptions, hook_name,
+    ChainRef, Connection, Family, Part, RuleRef, Scope, SnapshotError, SnapshotOptions, hook_name,
 };
 use chainwright::text::{self, EventFormatter, Formatted};
 use chainwright::{Errno, netlink};
@@ -341,7 +341,11 @@ impl Asked {
             Err(error) => return Err(error.into()),
         }
         let scope = Scope::table(step.family(), table);
-        let part = nft.snapshot_parts(scope, &[Part::Chain(chain)], SnapshotOptions::default())?;
+        let part = nft.snapshot_parts(scope, &[Part::Chain(chain)], SnapshotOptions::default());
+        let part = match part {
+            Err(SnapshotError::Interrupted { .. }) => return Ok(None),
+            part => part?,
+        };
         let words = part.tables().next().and_then(|table| {
             let chain = table.chain(chain)?;
             let rule = chain.rules().find(|rule| rule.handle() == handle)?;
@@ -362,10 +366,10 @@ struct Changes {
 }
 
 fn formatter() -> Result<EventFormatter, Error> {
-    Ok(EventFormatter::new(
-        &mut Connection::open_to_look()?,
-        text::Options::here(),
-    )?)
+    let options = text::Options::here();
+    let formatter = EventFormatter::new(&mut Connection::open_to_look()?, options.clone());
+    // If others keep changing the ruleset, what comes from now on is known all the same.
+    Ok(formatter.unwrap_or_else(|_| EventFormatter::of_nothing(options)))
 }
 
 /// A chain as libnftnl prints it.

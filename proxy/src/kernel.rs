@@ -162,7 +162,7 @@ fn mark(layout: Layout, family: Family) {
 }
 
 fn put_mark(backend: Backend, family: Family) -> Result<(), chainwright::Error> {
-    let comment = "the chains of kube-proxy in iptables' tables are chainwright-agent's";
+    let comment = "the chains of kube-proxy in iptables' tables are chainwright-proxy's";
     let mut tx = Transaction::new();
     tx.add(&Table::new(family.into(), mark_of(backend)).with_comment(comment)?)?;
     Ok(Connection::open()?.commit(&tx)?)

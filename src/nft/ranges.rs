@@ -32,23 +32,23 @@ use crate::netlink::{Error, MessageError};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Ranges(BTreeMap<u128, u128>);
 
-/// Why ranges of a set were not changed; nothing was applied.
+/// Why ranges of a set were not changed. Nothing was applied, unless [`CommitError::outcome`] says that it cannot be known.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RangesError {
-    /// The range that this one of the elements to be deleted begins is not in the set.
+    /// The range that this one of the elements to be deleted begins is not in the set, or begins inside another one of them.
     #[error("the set has no range that element {0} of those to be deleted begins")]
     Missing(usize),
     /// The range that this one of the elements to be added begins overlaps another one.
     #[error("the range that element {0} of those to be added begins overlaps another one")]
     Overlapping(usize),
     /// The set was not read.
-    #[error("the ranges of the set were not read: {0}")]
+    #[error("the ranges of the set were not read")]
     Unread(#[from] Error),
     /// The elements do not fit into messages.
     #[error(transparent)]
     MessageError(#[from] MessageError),
-    /// The kernel refused the change. Others changed the ruleset meanwhile where
+    /// The commit failed. Others changed the ruleset meanwhile where
     /// [`CommitError::generation_moved`] says so: try again.
     #[error(transparent)]
     Refused(#[from] CommitError),

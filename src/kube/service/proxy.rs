@@ -343,7 +343,8 @@ impl ServiceProxy {
         let was_there = layout.clean_up(family)?;
         let made = nft.generation()?;
         // One of somebody else would have made two of it.
-        if was_there && made == before.next() {
+        let is_of_nft = layout != Layout::Iptables(Backend::Legacy);
+        if was_there && is_of_nft && made == before.next() {
             self.commits.note(before, made);
         }
         Ok(was_there)

@@ -125,6 +125,13 @@ impl Connection {
                 }
             }
             Answered::Elements(set, elements, is_reset) => {
+                // Nothing is reset if one of them is not there.
+                if *is_reset {
+                    let only_read = Answered::Elements(*set, elements, false);
+                    if self.answered(snapshot.clone(), &only_read)?.is_none() {
+                        return Ok(None);
+                    }
+                }
                 let mut open = None;
                 snapshot.elements = ElementsOf::all();
                 for element in *elements {

@@ -83,10 +83,13 @@ pub(super) fn place_of(expr: &Expr) -> Option<Place> {
 
 /// Bytes in hexadecimal digits, of which the first may be left out.
 fn link_address(text: &str) -> Option<u128> {
+    if text.split(':').count() > 6 {
+        return None;
+    }
     let mut number = 0;
     for part in text.split(':') {
         let digits = part.strip_prefix("0x").unwrap_or(part);
-        if digits.is_empty() || digits.len() > 2 || number >> 40 != 0 {
+        if digits.is_empty() || digits.len() > 2 {
             return None;
         }
         number = number << 8 | u128::from(u8::from_str_radix(digits, 16).ok()?);

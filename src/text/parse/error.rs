@@ -295,7 +295,7 @@ impl Fault {
             line,
             column,
             message: harmless_text(&message),
-            expected,
+            expected: expected.iter().map(|word| harmless_text(word)).collect(),
             hint: hint.as_deref().map(harmless_text),
             excerpt: Box::new(Excerpt {
                 cause,

@@ -32,8 +32,9 @@ pub use error::Error;
 pub(super) use error::Fault;
 pub(super) use parser::{number, parse_time};
 #[cfg(any(test, feature = "fuzzing"))]
-pub(crate) use said::parsed_rules;
+pub(super) use question::RESET;
 #[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use said::parsed_rules;
 pub(super) use script::parse;
 pub(super) use script::parse_behind;
 pub use source::read_text;

@@ -48,7 +48,7 @@ const CT_KINDS: [(&str, ObjectType); 3] = [
 ];
 
 /// What is reset.
-const RESET: [&str; 9] = [
+pub(in crate::text) const RESET: [&str; 9] = [
     "rule", "rules", "set", "map", "element", "counter", "counters", "quota", "quotas",
 ];
 
@@ -222,6 +222,11 @@ impl Parser<'_> {
         let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
         if self.eat("table") || ((found.is_some() || kind == Kind::Rules) && self.is_word()) {
             let table = self.name("a table")?;
+            // The table of one family, as everywhere.
+            let family = match found {
+                None if kind == Kind::Rules => Family::IP,
+                _ => family,
+            };
             if kind == Kind::Rules && self.is_word() {
                 let chain = self.name("a chain")?;
                 return Ok(Object::Chain(Chain::new(family, table, chain)));

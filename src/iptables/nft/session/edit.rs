@@ -405,6 +405,8 @@ impl Editor for Session<'_> {
 
     fn zero(&mut self, table: usize, chain: &BStr, position: Option<usize>) -> Result<(), Error> {
         self.write_held()?;
+        // The kernel's rules are replaced by their handles, which must stay theirs.
+        self.chain(table, chain).passed = None;
         let slots = self.load(table, chain)?;
         let concerned = |at: usize| position.is_none_or(|position| position == at);
         // Those of this change are written once more, without counters.
@@ -434,18 +436,22 @@ impl Editor for Session<'_> {
 }
 
 impl Session<'_> {
-    /// Deletes all rules of a chain at once, to write those that stay as they are listed, with their counters, and all others
-    /// when no more of them come or go. If some have sets or chains that come and go with them, or are new and iptables has no
-    /// words for them, nothing is done.
+    /// Empties a chain in the transaction and holds its rules, those of the kernel as listed, with their counters;
+    /// [`write_held`](Self::write_held) writes them. Does nothing if some have sets or chains that come and go with them, or if
+    /// iptables cannot express some.
     pub(super) fn hold(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
         let state = self.chain(table, chain);
         if state.is_held() || state.passed.take().is_none() {
             return Ok(());
         }
-        let mut listed = self.listed_rules(table, chain)?;
+        let is_kept = |slot: &Slot| matches!(slot, Slot::Kept { .. });
+        let mut listed = match self.load(table, chain)?.iter().any(is_kept) {
+            true => self.listed_rules(table, chain)?,
+            false => HashMap::new(),
+        };
         let slots = self.load(table, chain)?;
         let can_be_written = |slot: &Slot| match slot {
-            Slot::Kept { handle, .. } => listed.contains_key(handle),
+            Slot::Kept { handle, entry, .. } => entry.is_ok() && listed.contains_key(handle),
             other => other.entry().is_ok(),
         };
         if !slots.iter().all(can_be_written) {

@@ -239,7 +239,8 @@ fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
         Verb::Insert | Verb::Replace => vec!["rule"],
         Verb::Rename => vec!["chain"],
         Verb::Flush => vec!["ruleset", "table", "chain", "set", "map", "meter"],
-        Verb::List | Verb::Reset => {
+        Verb::Reset => crate::text::parse::RESET.to_vec(),
+        Verb::List => {
             let singles = ["ruleset", "meter"].into_iter().chain(objects());
             singles.chain(kinds().map(|(word, _)| word)).collect()
         }

@@ -58,12 +58,13 @@ impl There {
         leads
     }
 
-    /// Returns the number that a port has: that which its cluster IP, the first of its fronts, leads to, or that which
-    /// others of its fronts and nothing else leads to. A node port or another address may have been another port's, whose
+    /// Returns the number that a port has: that which its cluster IP leads to (the first of its fronts, if it has one),
+    /// or that which others of its fronts and nothing else leads to. A node port or another address may have been another port's, whose
     /// number packets may have looked up that the kernel is still dealing with.
     pub(super) fn number(
         &self,
         fronts: &[Front],
+        has_cluster_ip: bool,
         leads: &HashMap<u32, HashSet<Words>>,
     ) -> Option<u32> {
         let number = |front: &Front| {
@@ -81,7 +82,8 @@ impl There {
             let is_front = |key: &Words| fronts.iter().any(|front| front.key() == *key);
             leads.get(id).is_some_and(|keys| keys.iter().all(is_front))
         };
-        let first = fronts.first().and_then(number);
+        let cluster_ip = fronts.first().filter(|_| has_cluster_ip);
+        let first = cluster_ip.and_then(number);
         first.or_else(|| fronts.iter().filter_map(number).find(is_own))
     }
 

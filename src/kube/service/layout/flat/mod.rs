@@ -491,10 +491,13 @@ impl Flat {
         if let Some(known) = known.filter(|_| self.name == TABLE) {
             tx.expect_generation(known);
         }
-        self.generation = self.nft.commit_numbered(tx)?;
+        let made = self.nft.commit_numbered(tx)?;
+        if self.only_checks {
+            return Ok(());
+        }
+        self.generation = made;
         if let (Some(known), Some(made)) = (known, self.generation)
             && made == known.next()
-            && !self.only_checks
         {
             commits.note(known, made);
         }
@@ -588,10 +591,11 @@ impl Flat {
     fn adopt_once(&mut self, ports: &Ports) -> Result<usize, Error> {
         if self.common.config.own {
             let before = self.nft.generation()?;
+            let was_there = self.nft.table(self.table(), TABLE)?.is_some();
             self.ownership = Some(self.nft.own(self.table(), TABLE)?);
-            // It may have made the table, in one commit.
+            // If there was none it made the table, in one commit.
             let made = self.nft.generation()?;
-            if made == before.next() && !self.only_checks {
+            if !was_there && made == before.next() && !self.only_checks {
                 self.common.commits.note(before, made);
             }
         }
@@ -700,7 +704,7 @@ impl Flat {
             .map(|(_, port)| {
                 let mut all = Vec::new();
                 fronts(port, 0, &self.common.config, |front, _| all.push(front));
-                let id = there.number(&all, &leads);
+                let id = there.number(&all, port.has_cluster_ip, &leads);
                 let known = id.filter(|id| *id < Ids::END && !taken.contains(id));
                 taken.extend(known);
                 known
@@ -784,7 +788,8 @@ impl FamilyLayout for Flat {
         loop {
             let adopted = self.adopt_once(ports);
             // One that ended in the middle may have left it.
-            let adopted = adopted.and_then(|made| Ok(made + self.remove_stand_in()?));
+            let removed = self.remove_stand_in();
+            let adopted = adopted.and_then(|made| Ok(made + removed?));
             match adopted {
                 Err(Error::Commit(error)) if error.generation_moved() && attempts.again() => {}
                 Err(Error::Netlink(crate::netlink::Error::Interrupted)) if attempts.again() => {}

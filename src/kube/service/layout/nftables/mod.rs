@@ -94,6 +94,8 @@ pub(in crate::kube::service) struct Nftables {
     stale: BTreeSet<String>,
     /// Whether the kernel lets a chain go only after what leads to it.
     chains_apart: bool,
+    /// Whether nothing is carried out.
+    only_checks: bool,
 }
 
 /// Why what is in the kernel is known to be what was put there.
@@ -123,6 +125,7 @@ impl Nftables {
             known: Known::No,
             stale: BTreeSet::new(),
             chains_apart: false,
+            only_checks: false,
         }
     }
 
@@ -141,7 +144,7 @@ impl Nftables {
                 let generation = self.common.commits.latest(generation);
                 tx.expect_generation(generation);
                 let made = self.nft.commit_numbered(tx)?;
-                if let Some(made) = made {
+                if let Some(made) = made.filter(|_| !self.only_checks) {
                     self.common.commits.note(generation, made);
                 }
                 self.known = made.map_or(Known::No, Known::Since);
@@ -201,7 +204,7 @@ impl Nftables {
             }
             let generation = self.nft.commit_numbered(tx)?;
             let is_next = generation == Some(last.unwrap_or(before).next());
-            if let Some(made) = generation.filter(|_| is_next) {
+            if let Some(made) = generation.filter(|_| is_next && !self.only_checks) {
                 self.common.commits.note(last.unwrap_or(before), made);
             }
             was_alone &= is_next || last.is_none();
@@ -240,10 +243,14 @@ impl Nftables {
         let desired = self.desired(ports, flags)?;
         let options = PlanOptions::default();
         let is_owned = flags.contains(TableFlags::OWNER);
-        let mut in_order = InOrder::new(true);
+        let mut in_order = InOrder::new(!self.only_checks);
         for _ in 0..ATTEMPTS {
             let now = self.nft.snapshot(self.scope())?;
-            let mut tx = self.next_repair(&now, ports, flags, &desired)?;
+            let mut tx = match self.only_checks {
+                // A transaction that changes nothing leads to no next one.
+                true => now.plan(&desired, options)?.into_transaction(),
+                false => self.next_repair(&now, ports, flags, &desired)?,
+            };
             let read = match now.generation() {
                 Some(_) if is_owned => Known::Owned,
                 Some(generation) => Known::Since(generation),
@@ -254,12 +261,16 @@ impl Nftables {
                 return Ok(in_order.made());
             }
             match in_order.commit(&mut tx, |tx| self.commit(tx)) {
+                Ok(()) if self.only_checks => return Ok(in_order.made()),
                 Ok(()) => {}
                 Err(error) if error.generation_moved() => {}
                 Err(error) if is_refused(&error, &[libc::ENOENT, libc::EEXIST]) => {}
                 Err(error) if is_refused(&error, &[libc::EBUSY]) => {
                     // Kernels before 6.4 do not let a chain go with what leads to it.
                     desired.restore(&mut self.nft)?;
+                    if self.only_checks {
+                        return Ok(in_order.made());
+                    }
                 }
                 Err(error) => return Err(error.into()),
             }
@@ -508,6 +519,7 @@ impl FamilyLayout for Nftables {
 
     fn only_check(&mut self, yes: bool) -> bool {
         self.nft.only_check(yes);
+        self.only_checks = yes;
         true
     }
 
