@@ -245,7 +245,7 @@ impl Connection {
     /// [`Element::interval`] and [`Element::open_interval`] make.
     ///
     /// ```
-    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     /// # chainwright::netns::Sandbox::new()?.run(|| {
     /// use chainwright::nft::{
     ///     Connection, DataType, Element, Family, RangesError, Set, SetFlags, Table, Transaction,
@@ -263,7 +263,7 @@ impl Connection {
     /// let all = [Element::open_interval(&[0, 0, 0, 0])];
     /// let refused = nft.change_ranges(&set, &[], &all);
     /// assert!(matches!(refused, Err(RangesError::Overlapping(0))));
-    /// # Ok::<_, Box<dyn std::error::Error>>(())
+    /// # Ok::<_, Box<dyn std::error::Error + Send + Sync>>(())
     /// # })??;
     /// # Ok(())
     /// # }

@@ -39,6 +39,8 @@ pub(in crate::iptables) struct Session<'c> {
     line: u32,
     /// How many rules have been given numbers to be referred to by.
     numbered: u32,
+    /// Whether the rules of some chain are held.
+    is_holding: bool,
 }
 
 /// A change that is to be sent.
@@ -169,6 +171,7 @@ impl<'c> Session<'c> {
             lines: Vec::new(),
             line: 0,
             numbered: 0,
+            is_holding: false,
         }
     }
 

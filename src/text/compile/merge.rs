@@ -366,6 +366,11 @@ impl Compiler<'_> {
         let mut done = self.write_elements(&mut tx, Verb::Delete, id, taken);
         let (family, table, set) = &name;
         let listed = (self.now).and_then(|now| now.table(*family, table)?.set(set));
+        let elements = listed.iter().flat_map(|set| set.elements());
+        let starts: HashMap<Vec<u8>, _> = elements
+            .filter(|each| !each.is_interval_end())
+            .filter_map(|each| Some((each.key_bytes()?.to_vec(), each)))
+            .collect();
         for ((first, last), parts) in cut {
             there.remove(first);
             let mut rest = Vec::new();
@@ -382,11 +387,10 @@ impl Compiler<'_> {
                 continue;
             }
             let start = key.bytes(first);
-            let mut elements = listed.iter().flat_map(|set| set.elements());
-            let was = elements
-                .find(|each| !each.is_interval_end() && each.key_bytes() == Some(&start[..]))
-                .map(|each| each.to_builder().into_owned())
-                .unwrap_or_default();
+            let was = starts
+                .get(&start[..])
+                .map(|each| each.to_builder().into_owned());
+            let was = was.unwrap_or_default();
             // With the NUL behind it.
             let comment = was.userdata.as_deref().and_then(|data| {
                 let comment = userdata::UserData::new(data).comment(userdata::ELEMENT_COMMENT)?;

@@ -31,10 +31,11 @@ pub(super) use elements::ElementList;
 pub use error::Error;
 pub(super) use error::Fault;
 pub(super) use parser::{number, parse_time};
-#[cfg(any(test, feature = "fuzzing"))]
+#[cfg(feature = "text-json")]
 pub(super) use question::RESET;
 #[cfg(any(test, feature = "fuzzing"))]
 pub(crate) use said::parsed_rules;
+#[cfg(any(test, feature = "fuzzing"))]
 pub(super) use script::parse;
 pub(super) use script::parse_behind;
 pub use source::read_text;

@@ -483,6 +483,7 @@ impl Session<'_> {
             });
         }
         *self.load(table, chain)? = held;
+        self.is_holding = true;
         let object = self.object(table, chain);
         let state = &self.tables[table];
         let name = object.name.unwrap_or_default();
@@ -495,6 +496,9 @@ impl Session<'_> {
     /// Writes the rules that are held, before something that may depend on their being there.
     pub(super) fn write_held(&mut self) -> Result<(), Error> {
         self.note_lines();
+        if !std::mem::take(&mut self.is_holding) {
+            return Ok(());
+        }
         for table in &mut self.tables {
             let mut held: Vec<_> = (table.chains.iter_mut())
                 .filter(|(_, chain)| chain.is_held())

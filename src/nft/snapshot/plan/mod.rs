@@ -102,7 +102,7 @@ pub(crate) enum Stage {
     /// So do rules and elements of those that are there; rules stand before those that are to go, and elements get other
     /// data.
     Comes,
-    /// Elements go.
+    /// Elements go; those of intervals have gone already, as they may be in the way of what comes.
     ElementsGo,
     /// All goes that is to go.
     #[default]
@@ -225,6 +225,18 @@ impl Snapshot {
         without: &HashSet<(Family, BString)>,
         restored: &mut Restored,
     ) -> Result<Plan, WriteError> {
+        if options.stage != Stage::All {
+            // What is made anew goes with what refers to it: then there are no stages.
+            let all = PlanOptions {
+                stage: Stage::All,
+                ..options
+            };
+            let whole = self.plan_without(desired, all, without, &mut Restored::default())?;
+            let is_anew = |one: &Replaced| !matches!(one.kind, "rules" | "elements");
+            if whole.replaced.iter().any(is_anew) {
+                return Ok(whole);
+            }
+        }
         let mut planner = Planner::new(options, restored);
         let left_out = |table: &TableRef<'_>| {
             !without.is_empty() && without.contains(&(table.family(), table.name().to_owned()))
@@ -322,12 +334,8 @@ impl<'p> Planner<'p> {
         plan
     }
 
-    /// How far it goes, unless something is made anew.
     const fn stage(&self) -> Stage {
-        match self.plan.replaced.is_empty() {
-            true => self.options.stage,
-            false => Stage::All,
-        }
+        self.options.stage
     }
 
     fn named_sets<'s>(&mut self, table: &SnapshotTable<'s>) -> Vec<(&'s BStr, SnapshotSet<'s>)> {
