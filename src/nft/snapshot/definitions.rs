@@ -127,7 +127,7 @@ impl Connection {
             Answered::Elements(set, elements, is_reset) => {
                 // Nothing is reset if one of them is not there.
                 if *is_reset {
-                    let only_read = Answered::Elements(*set, elements, false);
+                    let only_read = Answered::Elements(set, elements, false);
                     if self.answered(snapshot.clone(), &only_read)?.is_none() {
                         return Ok(None);
                     }

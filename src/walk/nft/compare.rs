@@ -83,9 +83,12 @@ impl<'s> Machine<'_, 's> {
     }
 }
 
+/// Bytes of a packet: where they begin and how many there are.
+type Bytes = (Register, usize);
+
 /// Which bytes a comparison by order is of, and the first and the last number that it accepts; it accepts none if the first
 /// is above the last.
-fn accepted(cmp: &CmpRef<'_>) -> Result<((Register, usize), (u128, u128)), Open> {
+fn accepted(cmp: &CmpRef<'_>) -> Result<(Bytes, (u128, u128)), Open> {
     const NONE: (u128, u128) = (1, 0);
     let (register, data) = (needed(cmp.sreg())?, needed(cmp.data())?);
     let end = needed(data.as_value())?;
