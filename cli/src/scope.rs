@@ -308,12 +308,12 @@ pub(crate) struct NotLookedAt {
     pub(crate) reason: String,
 }
 
-/// What else there is to be said of a listing.
+/// What a listing prints beside its rows.
 #[derive(Default)]
 pub(crate) struct Found {
-    /// Of what was asked for, for programs.
+    /// The requested tables that were not looked at, for JSON.
     pub(crate) not_looked_at: Vec<NotLookedAt>,
-    /// To be told to people.
+    /// Notes for people, on standard error.
     pub(crate) notes: Vec<String>,
     /// Whether not all of it could be looked at, or it is not of one generation.
     pub(crate) torn: bool,

@@ -11,8 +11,8 @@ use chainwright::iptables::nft::decode;
 use chainwright::iptables::program::VERSION;
 use chainwright::nft::expr::Verdict;
 use chainwright::nft::live::{
-    Change, Event, EventObject, Item, Monitor, MonitorOptions, TraceKind, TraceRef, TracedItem,
-    Tracer, TracerOptions,
+    Change, Event, EventObject, Item, MonitorOptions, TraceKind, TraceRef, TracedItem, Tracer,
+    TracerOptions,
 };
 use chainwright::nft::{
     ChainRef, Connection, Family, Part, RuleRef, Scope, SnapshotError, SnapshotOptions, hook_name,
@@ -21,7 +21,7 @@ use chainwright::text::{self, EventFormatter, Formatted};
 use chainwright::{Errno, netlink};
 use chainwright_sys::nf_tables::NFT_RETURN;
 
-use crate::nft::monitor::wait;
+use crate::nft::monitor::{Changes, wait};
 use crate::output::{Error, Output, Printable, causes, note, say};
 use crate::rules::{Sets, said, sets};
 use crate::trace_packets::device;
@@ -90,7 +90,7 @@ pub(crate) fn run(words: &[OsString]) -> u8 {
     }
 }
 
-/// What is asked for; the exit code and what is printed where the words ask for no monitor.
+/// Parses the arguments. Returns the exit code and the text to print if they do not ask for a monitor.
 fn parse(words: &[OsString]) -> Result<Asked, (u8, String)> {
     let mut asked = Asked::default();
     let usage = || (FAILED, format!("{NAME} {VERSION} (nf_tables)\n{USAGE}"));
@@ -359,12 +359,6 @@ impl Asked {
     }
 }
 
-/// Who is told of changes, and has words for them.
-struct Changes {
-    monitor: Monitor,
-    formatter: EventFormatter,
-}
-
 fn formatter() -> Result<EventFormatter, Error> {
     let options = text::Options::here();
     let formatter = EventFormatter::new(&mut Connection::open_to_look()?, options.clone());
@@ -515,7 +509,7 @@ fn write_packet(out: &mut String, step: &TraceRef<'_>) -> fmt::Result {
     }
 }
 
-/// Of which family the network header is: that of a bridge's or device's packet is by its own first bits.
+/// Returns the family of the network header. In the families bridge and netdev the first bits of the header decide.
 fn network_family(step: &TraceRef<'_>) -> Family {
     let first = step.network_header().and_then(|header| header.first());
     let told = step.nfproto().and_then(|number| u8::try_from(number).ok());

@@ -587,7 +587,7 @@ mod tests {
                     networks: &[&str],
                     uid: &str| {
             let Object::Node(mut object) = node(zone, uid, true) else {
-                unreachable!()
+                unreachable!("`node` makes a node")
             };
             object.node.addresses = addresses.iter().map(|a| a.parse().unwrap()).collect();
             object.node.pod_networks = networks.iter().map(|a| a.parse().unwrap()).collect();

@@ -164,7 +164,7 @@ impl Session<'_> {
     }
 }
 
-/// Waits until something is told over one of these.
+/// Waits until one of the sockets can be read.
 pub(crate) fn wait<'f>(sockets: impl Iterator<Item = BorrowedFd<'f>>) -> Result<(), Error> {
     let mut sockets: Vec<_> = sockets
         .map(|socket| PollFd::new(socket, PollFlags::POLLIN))
@@ -175,13 +175,13 @@ pub(crate) fn wait<'f>(sockets: impl Iterator<Item = BorrowedFd<'f>>) -> Result<
     }
 }
 
-/// Who is told of changes, and has words for them.
-struct Changes {
-    monitor: Monitor,
-    formatter: EventFormatter,
+/// Receives changes and prints them in nft's language.
+pub(crate) struct Changes {
+    pub(crate) monitor: Monitor,
+    pub(crate) formatter: EventFormatter,
 }
 
-/// Who is told which rules packets meet, and what those rules are.
+/// Receives the steps of traced packets, and looks up the rules that they meet.
 struct Traces {
     tracer: Tracer,
     nft: Connection,

@@ -580,7 +580,9 @@ fn what_packets_meet_is_told_as_by_nft() {
         })
         .collect();
     for (way, both) in ways.iter().zip(told.chunks(2)) {
-        let [their, our] = both else { unreachable!() };
+        let [their, our] = both else {
+            unreachable!("the outputs come in pairs")
+        };
         for (our, their) in our.iter().zip(their) {
             assert_eq!(our, their, "{way}");
         }
