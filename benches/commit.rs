@@ -6,9 +6,9 @@ mod common;
 
 use std::hint::black_box;
 
-use chainwright::measure::floor::Floor;
-use chainwright::measure::{KubeProxy, alternate_prepared};
 use chainwright::nft::{Chain, Connection, Family, Transaction};
+use chainwright_bench::floor::Floor;
+use chainwright_bench::{KubeProxy, alternate_prepared};
 use common::{BoxError, Result, in_sandbox, loaded, report};
 
 fn main() -> Result {

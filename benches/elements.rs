@@ -7,9 +7,9 @@ mod common;
 
 use std::hint::black_box;
 
-use chainwright::measure::floor::{Floor, Request};
-use chainwright::measure::{Addresses, alternate, alternate_prepared};
 use chainwright::nft::{Connection, Family, Transaction};
+use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::{Addresses, alternate, alternate_prepared};
 use common::{BoxError, Result, counts, in_sandbox, report};
 
 fn main() -> Result {

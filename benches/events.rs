@@ -7,9 +7,9 @@ mod common;
 
 use std::time::{Duration, Instant};
 
-use chainwright::measure::{KubeProxy, events};
 use chainwright::nft::live::{Item, Monitor};
 use chainwright::nft::{Connection, Transaction};
+use chainwright_bench::{KubeProxy, events};
 use common::{Result, in_sandbox, report};
 
 /// How often each is measured.

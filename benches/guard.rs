@@ -17,8 +17,8 @@ use chainwright::kube::detect::{Detector, Verdict};
 use chainwright::kube::guard::{Event, Guard, GuardOptions, PaceOptions};
 use chainwright::kube::kubelet::Kubelet;
 use chainwright::legacy::LockPolicy;
-use chainwright::measure::events::Listeners;
 use chainwright::nft::{self, Connection, Scope, Transaction};
+use chainwright_bench::events::Listeners;
 use common::{Result, counts, in_sandbox, loaded};
 
 /// How many flushes are timed.

@@ -18,8 +18,8 @@ use chainwright::Retry;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{Family as Ip, Iptables};
 use chainwright::legacy::LockPolicy;
-use chainwright::measure::{KubeProxy, Services};
 use chainwright::nft::{Connection, Family, Scope, Snapshot};
+use chainwright_bench::{KubeProxy, Services};
 use common::{Result, in_sandbox, loaded, read, verdict};
 
 /// What is counted.

@@ -11,7 +11,7 @@ use std::io::Write;
 use std::process::{Command, Stdio};
 
 use chainwright::legacy::{Connection, Family, Table};
-use chainwright::measure::{KubeProxy, alternate};
+use chainwright_bench::{KubeProxy, alternate};
 use common::{BoxError, Result, in_sandbox, report};
 
 fn main() -> Result {

@@ -7,9 +7,9 @@ mod common;
 
 use std::hint::black_box;
 
-use chainwright::measure::floor::{Floor, Request};
-use chainwright::measure::{KubeProxy, alternate};
 use chainwright::nft::{Chain, Connection, Family, List, Refreshed, Scope};
+use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::{KubeProxy, alternate};
 use common::{BoxError, Result, counts, in_sandbox, loaded, read, report};
 
 fn main() -> Result {

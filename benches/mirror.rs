@@ -15,11 +15,11 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chainwright::measure::events::{Listeners, load_and_flush};
-use chainwright::measure::mirror::{look_ups, one_rule, update};
-use chainwright::measure::{Addresses, KubeProxy, alternate_prepared, resident};
 use chainwright::nft::live::{Item, Mirror, Monitor};
 use chainwright::nft::{Connection, Element, PlanOptions, Scope, Transaction};
+use chainwright_bench::events::{Listeners, load_and_flush};
+use chainwright_bench::mirror::{look_ups, one_rule, update};
+use chainwright_bench::{Addresses, KubeProxy, alternate_prepared, resident};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report, verdict};
 
 /// The goals: plan and commit as a multiple of the commit, a plan as a multiple of reading both sides, memory as

@@ -6,10 +6,8 @@
 
 mod common;
 
-use chainwright::measure::Services;
-use chainwright::measure::iptables::{
-    Comparison, restore_legacy, restore_nft, save_legacy, save_nft,
-};
+use chainwright_bench::Services;
+use chainwright_bench::iptables::{Comparison, restore_legacy, restore_nft, save_legacy, save_nft};
 use common::{Result, counts, in_sandbox, report};
 
 fn main() -> Result {

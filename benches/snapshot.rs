@@ -11,9 +11,9 @@ mod common;
 
 use std::hint::black_box;
 
-use chainwright::measure::floor::{Floor, Request};
-use chainwright::measure::{Contender, KubeProxy, alternate, resident};
 use chainwright::nft::{Connection, Family, Refreshed, Scope, Snapshot, Table, Transaction};
+use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::{Contender, KubeProxy, alternate, resident};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report, verdict};
 
 /// Up to how many chains the one dump is measured.

@@ -71,10 +71,6 @@ pub enum Error {
     #[cfg(feature = "kube")]
     #[error(transparent)]
     Guard(#[from] crate::kube::guard::Error),
-    /// Of a measurement.
-    #[cfg(feature = "measure")]
-    #[error(transparent)]
-    Measure(#[from] crate::measure::Error),
 }
 
 impl From<crate::nft::WriteError> for Error {

@@ -45,7 +45,6 @@
 //! | [`ipset`] | names and indexes of ipset's sets |
 //! | [`conntrack`] | tracked connections: listed, deleted, watched (feature `conntrack`) |
 //! | [`netns`] | network namespaces, and private ones for tests |
-//! | [`measure`] | rulesets of any size and floors to measure against (feature `measure`) |
 //!
 //! The kernel's ABI as data, constants and structs under their kernel names, is the crate
 //! `chainwright-sys`.
@@ -70,7 +69,6 @@
 //! | `conntrack` | tracked connections: [`conntrack`] |
 //! | `model` | `nft::live::FakeKernel`: an nf_tables in memory, to test without a kernel |
 //! | `sandbox` | private network namespaces for tests, without root: [`netns::Sandbox`], [`sandbox_tests!`] |
-//! | `measure` | what benches need |
 //!
 //! # Privileges
 //!
@@ -96,8 +94,6 @@ pub mod iptables;
 #[cfg(feature = "kube")]
 pub mod kube;
 pub mod legacy;
-#[cfg(feature = "measure")]
-pub mod measure;
 mod memory;
 pub mod netlink;
 #[allow(unsafe_code)]

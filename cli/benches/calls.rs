@@ -19,9 +19,9 @@ use chainwright::iptables::program::{Program, Streams};
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables, Rule, nft as encoding};
 use chainwright::legacy::LockPolicy;
-use chainwright::measure::floor::{Floor, Request};
-use chainwright::measure::{Contender, Services, alternate_prepared};
 use chainwright::nft::{self, Transaction};
+use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::{Contender, Services, alternate_prepared};
 use common::{BoxError, Result, counts, in_sandbox, report};
 use tempfile::TempDir;
 

@@ -12,9 +12,9 @@ use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use chainwright::measure::{Contender, KubeProxy, alternate};
 use chainwright::nft::Connection;
 use chainwright::text::{Mode, Options, Script};
+use chainwright_bench::{Contender, KubeProxy, alternate};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report};
 use tempfile::TempDir;
 

@@ -15,8 +15,8 @@ mod tools;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
-use chainwright::measure::Measured;
 use chainwright::netns::Sandbox;
+use chainwright_bench::Measured;
 use clap::Subcommand;
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;

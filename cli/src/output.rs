@@ -44,6 +44,9 @@ pub(crate) enum Error {
     /// Of the library.
     #[error(transparent)]
     Work(chainwright::Error),
+    /// Of a measurement.
+    #[error(transparent)]
+    Measured(chainwright_bench::BoxError),
     /// Standard output does not take any more.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
@@ -59,6 +62,10 @@ impl<E: Into<chainwright::Error>> From<E> for Error {
 }
 
 impl Error {
+    pub(crate) fn measured(error: impl Into<chainwright_bench::BoxError>) -> Self {
+        Self::Measured(error.into())
+    }
+
     /// The netlink error behind it, if there is one.
     pub(crate) fn netlink(&self) -> Option<&netlink::Error> {
         match self {

@@ -460,16 +460,16 @@ fn write(
 }
 
 /// The request for all entries, to be measured against.
-#[cfg(feature = "measure")]
-pub(crate) fn request_for_all() -> Result<Vec<u8>, MessageError> {
+#[doc(hidden)]
+pub fn request_for_all() -> Result<Vec<u8>, MessageError> {
     let (mut bytes, any) = (Vec::new(), libc::AF_UNSPEC as u8);
     write(&mut bytes, 1, IPCTNL_MSG_CT_GET, NLM_F_DUMP, any, |_| {})?;
     Ok(bytes)
 }
 
 /// The request to delete an entry, to be measured against.
-#[cfg(feature = "measure")]
-pub(crate) fn request_to_delete(key: &EntryKey) -> Result<Vec<u8>, MessageError> {
+#[doc(hidden)]
+pub fn request_to_delete(key: &EntryKey) -> Result<Vec<u8>, MessageError> {
     let (mut bytes, family) = (Vec::new(), key.original.family());
     write(
         &mut bytes,

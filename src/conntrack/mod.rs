@@ -21,8 +21,8 @@ mod monitor;
 mod tuple;
 
 pub use connection::{Connection, Deleted, Statistics};
-#[cfg(feature = "measure")]
-pub(crate) use connection::{request_for_all, request_to_delete};
+#[doc(hidden)]
+pub use connection::{request_for_all, request_to_delete};
 pub use entry::{Counters, Direction, Entry, EntryKey, EntryRef, SctpState, Status, TcpState};
 pub use filter::{Filter, TupleFilter};
 pub use listing::Listing;

@@ -472,7 +472,6 @@ pub(super) struct Held {
     policy: LockPolicy,
 }
 
-#[cfg(feature = "measure")]
 impl Iptables {
     /// The datagram of a change of nf_tables, which is not made.
     pub(super) fn datagram_of(

@@ -380,7 +380,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`read`](Self::read).
-    #[cfg(feature = "measure")]
+    #[doc(hidden)]
     pub fn floor(&self, table: impl AsRef<[u8]>, buffer: &mut Table) -> Result<usize, Error> {
         let family = self.family;
         let table = TableName::new(table)?;

@@ -78,7 +78,7 @@ impl Connection {
     ///
     /// # Errors
     /// As [`replace`](Self::replace).
-    #[cfg(feature = "measure")]
+    #[doc(hidden)]
     pub fn floor_of_replace(&self, replacement: &mut Replacement) -> Result<(), Error> {
         self.set_replace(replacement)?;
         replacement.was_sent();

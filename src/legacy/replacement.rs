@@ -180,7 +180,7 @@ impl Replacement {
     }
 
     /// It has replaced the table, and can replace itself.
-    #[cfg(feature = "measure")]
+    #[doc(hidden)]
     pub(super) const fn was_sent(&mut self) {
         self.replaced = self.info.num_entries();
     }

@@ -21,7 +21,7 @@ use crate::netlink::{
 use crate::retry::retrying;
 
 /// The message type of an nf_tables message.
-pub(crate) const fn message_type(message: u8) -> u16 {
+pub fn message_type(message: u8) -> u16 {
     ((NFNL_SUBSYS_NFTABLES as u16) << 8) | message as u16
 }
 

@@ -101,8 +101,8 @@ pub use chain::{Chain, ChainFlags, ChainRef, Counters, Hook, Policy, Priority, h
 pub use commit::{CommitError, Failure, Outcome};
 pub use committed::Committed;
 pub use connection::Connection;
-#[cfg(feature = "measure")]
-pub(crate) use connection::message_type;
+#[doc(hidden)]
+pub use connection::message_type;
 pub use data_type::DataType;
 pub use device::{Device, DeviceIter, Devices};
 pub use element::{

@@ -1,19 +1,19 @@
 //! What measures: where it finds something else than what is to be measured it says so, and gives no numbers.
 
 use crate::common::{connect, sandbox};
-use chainwright::Error;
-use chainwright::measure::mirror::{look_ups, one_rule};
-use chainwright::measure::{self, KubeProxy};
 use chainwright::nft::{Scope, Snapshot};
+use chainwright_bench::mirror::{look_ups, one_rule};
+use chainwright_bench::{Error, KubeProxy};
 
 #[test]
 fn a_chain_without_a_rule_is_no_measurement_of_one() {
     let ruleset = KubeProxy { chains: 1 };
     let measured = sandbox().run(|| one_rule(ruleset, 1)).unwrap();
-    let Err(Error::Measure(measure::Error::NoRule(chain))) = measured else {
-        panic!("{measured:?}");
+    let error = measured.unwrap_err();
+    let Some(Error::NoRule(chain)) = error.downcast_ref() else {
+        panic!("{error:?}");
     };
-    assert_eq!(chain, ruleset.service_chain(0));
+    assert_eq!(*chain, ruleset.service_chain(0));
     let measured = sandbox().run(|| one_rule(KubeProxy { chains: 2 }, 1));
     assert_eq!(measured.unwrap().unwrap().contenders.len(), 2);
 }
@@ -22,10 +22,7 @@ fn a_chain_without_a_rule_is_no_measurement_of_one() {
 fn chains_that_are_not_there_are_not_looked_up() {
     let ruleset = KubeProxy { chains: 20 };
     let nothing = look_ups(&Snapshot::default(), ruleset, 10, 1);
-    assert!(
-        matches!(nothing, Err(measure::Error::NoChain(_))),
-        "{nothing:?}"
-    );
+    assert!(matches!(nothing, Err(Error::NoChain(_))), "{nothing:?}");
     let sandbox = sandbox();
     let mut nft = connect(&sandbox);
     ruleset.load(&mut nft).unwrap();

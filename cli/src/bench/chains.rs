@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use chainwright::measure::floor::{Floor, Request};
-use chainwright::measure::{Contender, KubeProxy, alternate};
 use chainwright::nft::{Connection, Family, Scope};
+use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::{Contender, KubeProxy, alternate};
 
 use super::tools::{Tool, compare};
 use super::{Contestant, Record};
@@ -19,7 +19,7 @@ const TOOLS: &[Tool<'_>] = &[
 pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let mut nft = Connection::open()?;
-    ruleset.load(&mut nft)?;
+    ruleset.load(&mut nft).map_err(Error::measured)?;
     let mut floor = Floor::open()?;
     let request = Request::chains(Family::IP);
     let mut thrown_away = || {

@@ -1,9 +1,9 @@
 //! Committing in one transaction.
 
-use chainwright::measure::floor::Floor;
-use chainwright::measure::{Contender, KubeProxy, alternate_prepared};
 use chainwright::netlink::{self, MessageError};
 use chainwright::nft::{CommitError, Connection, Family, Transaction};
+use chainwright_bench::floor::Floor;
+use chainwright_bench::{Contender, KubeProxy, alternate_prepared};
 
 use super::tools::{Tool, compare};
 use super::{Contestant, Record};

@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use chainwright::measure::floor::{Floor, Request};
-use chainwright::measure::{Addresses, Contender, alternate};
 use chainwright::nft::Connection;
+use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::{Addresses, Contender, alternate};
 
 use super::tools::compare;
 use super::{Contestant, Record, commit, temporary};
@@ -34,7 +34,7 @@ pub(super) fn list(elements: usize, rounds: usize) -> Result<Record, Error> {
     let map = Addresses { elements };
     let mut record = record("list all elements of a map", map, rounds);
     let mut nft = Connection::open()?;
-    map.load(&mut nft)?;
+    map.load(&mut nft).map_err(Error::measured)?;
     let (family, table, name) = map.map();
     let request = Request::elements(family, table, name);
     let mut floor = Floor::open()?;

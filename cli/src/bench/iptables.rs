@@ -1,11 +1,9 @@
 //! Restoring and saving iptables' tables.
 
 use chainwright::iptables::Backend;
-use chainwright::measure::Services;
-use chainwright::measure::iptables::{
-    Comparison, restore_legacy, restore_nft, save_legacy, save_nft,
-};
 use chainwright::netns::Sandbox;
+use chainwright_bench::Services;
+use chainwright_bench::iptables::{Comparison, restore_legacy, restore_nft, save_legacy, save_nft};
 
 use super::tools::{Tool, run_once};
 use super::{Contestant, Record, temporary};
@@ -38,10 +36,18 @@ pub(super) fn measure(
         }
         let more = Sandbox::new()?.run(|| -> Result<Vec<Record>, Error> {
             let compared = match (what, which) {
-                (What::Restore, Backend::Nft) => restore_nft(services, rounds)?,
-                (What::Restore, Backend::Legacy) => restore_legacy(services, rounds)?,
-                (What::Save, Backend::Nft) => vec![save_nft(services, rounds)?],
-                (What::Save, Backend::Legacy) => vec![save_legacy(services, rounds)?],
+                (What::Restore, Backend::Nft) => {
+                    restore_nft(services, rounds).map_err(Error::measured)?
+                }
+                (What::Restore, Backend::Legacy) => {
+                    restore_legacy(services, rounds).map_err(Error::measured)?
+                }
+                (What::Save, Backend::Nft) => {
+                    vec![save_nft(services, rounds).map_err(Error::measured)?]
+                }
+                (What::Save, Backend::Legacy) => {
+                    vec![save_legacy(services, rounds).map_err(Error::measured)?]
+                }
             };
             let mut records = Vec::new();
             for (number, mut comparison) in compared.into_iter().enumerate() {

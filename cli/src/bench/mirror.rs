@@ -1,9 +1,9 @@
 //! A mirror: a changed rule, look-ups, memory.
 
-use chainwright::measure::KubeProxy;
-use chainwright::measure::mirror::{look_ups, one_rule};
 use chainwright::nft::live::Mirror;
 use chainwright::nft::{Connection, Scope};
+use chainwright_bench::KubeProxy;
+use chainwright_bench::mirror::{look_ups, one_rule};
 
 use super::{Contestant, Memory, Record};
 use crate::output::Error;
@@ -14,7 +14,7 @@ const LOOK_UPS: usize = 100_000;
 /// Somebody changes one rule, and it is made what is desired.
 pub(super) fn change(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
-    let one = one_rule(ruleset, rounds)?;
+    let one = one_rule(ruleset, rounds).map_err(Error::measured)?;
     Ok(Record {
         chains: Some(chains),
         rules: Some(ruleset.rules()),
@@ -31,10 +31,12 @@ pub(super) fn change(chains: usize, rounds: usize) -> Result<Record, Error> {
 pub(super) fn look_up(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let (family, table) = ruleset.table();
-    ruleset.load(&mut Connection::open()?)?;
+    ruleset
+        .load(&mut Connection::open()?)
+        .map_err(Error::measured)?;
     let mirror = Mirror::open(Connection::open()?, &Scope::table(family, table))?;
     let snapshot = mirror.snapshot();
-    let contenders = look_ups(snapshot, ruleset, LOOK_UPS, rounds)?;
+    let contenders = look_ups(snapshot, ruleset, LOOK_UPS, rounds).map_err(Error::measured)?;
     // With the numbers that look-ups go by.
     let (bytes, of) = (snapshot.memory(), snapshot.byte_length());
     Ok(Record {

@@ -2,9 +2,9 @@
 
 use std::hint::black_box;
 
-use chainwright::measure::floor::{Floor, Request};
-use chainwright::measure::{Contender, KubeProxy, Measured, alternate};
 use chainwright::nft::{Connection, Family, Scope};
+use chainwright_bench::floor::{Floor, Request};
+use chainwright_bench::{Contender, KubeProxy, Measured, alternate};
 
 use super::tools::{Tool, compare};
 use super::{Contestant, Record};
@@ -27,7 +27,7 @@ const ONE: &str = "floor: one dump of all rules";
 pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let mut nft = Connection::open()?;
-    ruleset.load(&mut nft)?;
+    ruleset.load(&mut nft).map_err(Error::measured)?;
     let (family, table) = ruleset.table();
     let all_chains = Request::chains(Family::IP);
     let all_rules = Request::rules(Family::IP);

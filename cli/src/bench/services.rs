@@ -4,13 +4,13 @@ use chainwright::iptables::text::SaveOptions;
 use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::kube::service::Layout;
 use chainwright::legacy::{self, Status};
-use chainwright::measure::proxy::{
-    Path as Way, changes, cold, first_packets, memory, name_of, restart, rolling,
-};
-use chainwright::measure::{Cluster, Measured};
 use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Family as Nft, Scope, Transaction};
 use chainwright::text::{Listing, Options, Part};
+use chainwright_bench::proxy::{
+    Path as Way, changes, cold, first_packets, memory, name_of, restart, rolling,
+};
+use chainwright_bench::{Cluster, Measured};
 use clap::ValueEnum;
 use tempfile::NamedTempFile;
 
@@ -168,7 +168,7 @@ impl Bench<'_> {
             }
             for layout in self.args.at(first.as_slice(), services) {
                 let progress = Progress::new(format!("memory, {services} services"));
-                let memory = memory(cluster, layout)?;
+                let memory = memory(cluster, layout).map_err(Error::measured)?;
                 drop(progress);
                 self.add(Record {
                     layout: Some(name_of(layout)),
@@ -215,7 +215,7 @@ impl Bench<'_> {
 
     fn cold(&mut self, cluster: Cluster) -> Result<(), Error> {
         self.in_each("cold start", cluster, |layout, rounds| {
-            let cold = cold(cluster, layout, rounds)?;
+            let cold = cold(cluster, layout, rounds).map_err(Error::measured)?;
             let mut record = Record {
                 layout: Some(name_of(layout)),
                 notes: vec![format!(
@@ -244,7 +244,7 @@ impl Bench<'_> {
             "one change, {} services, {rounds} rounds",
             cluster.services
         ));
-        let all = changes(cluster, &layouts, rounds)?;
+        let all = changes(cluster, &layouts, rounds).map_err(Error::measured)?;
         drop(progress);
         for (name, measured) in all {
             self.add(Record {
@@ -257,7 +257,7 @@ impl Bench<'_> {
             "rolling restart, {} services, {rounds} rounds",
             cluster.services
         ));
-        let measured = rolling(cluster, DEPLOYMENT, &layouts, rounds)?;
+        let measured = rolling(cluster, DEPLOYMENT, &layouts, rounds).map_err(Error::measured)?;
         drop(progress);
         self.add(Record {
             contenders: contestants(&measured),
@@ -272,7 +272,9 @@ impl Bench<'_> {
         self.in_each("restart", cluster, |layout, rounds| {
             Ok(Record {
                 layout: Some(name_of(layout)),
-                contenders: contestants(&restart(cluster, layout, rounds)?),
+                contenders: contestants(
+                    &restart(cluster, layout, rounds).map_err(Error::measured)?,
+                ),
                 ..Self::of("restart of the agent", cluster, rounds)
             })
         })
@@ -290,7 +292,7 @@ impl Bench<'_> {
         };
         let rounds = self.args.sizes.rounds.unwrap_or(1_000);
         let progress = Progress::new(format!("first packets, {rounds} rounds"));
-        let measured = first_packets(&ways, rounds)?;
+        let measured = first_packets(&ways, rounds).map_err(Error::measured)?;
         drop(progress);
         let floor = format!(
             "ratios are of the time on the clock, and to {} with {} services",

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use chainwright::measure::{Contender, Measured, alternate_prepared, once};
+use chainwright_bench::{Contender, Measured, alternate_prepared, once};
 
 use crate::output::Error;
 

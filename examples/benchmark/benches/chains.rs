@@ -3,9 +3,9 @@
 
 use std::hint::black_box;
 
-use chainwright::measure::KubeProxy;
 use chainwright::netns::{Sandbox, become_namespace_root};
 use chainwright::nft::Connection;
+use chainwright_bench::KubeProxy;
 use chainwright_example_benchmark::services;
 use criterion::{BenchmarkId, Criterion};
 

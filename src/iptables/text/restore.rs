@@ -204,13 +204,13 @@ impl<'i> Texts<'i> {
     }
 }
 
-#[cfg(feature = "measure")]
 impl Iptables {
     /// The datagram that [`restore`](Self::restore) would send, if nothing that it does depends on what
     /// is there: what restoring is measured against.
     ///
     /// # Errors
     /// As [`restore`](Self::restore); [`Error::Unsupported`] with legacy tables.
+    #[doc(hidden)]
     pub fn restore_datagram(
         &mut self,
         family: Family,

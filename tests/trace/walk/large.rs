@@ -7,10 +7,10 @@ use chainwright::Retry;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family as Ip, Iptables};
 use chainwright::legacy::{self, LockPolicy};
-use chainwright::measure::KubeProxy;
 use chainwright::nft::expr::Immediate;
 use chainwright::nft::{Family, Rule, Scope, Transaction};
 use chainwright::walk::{Direction, Node, Options, Outcome, Packet, Rules};
+use chainwright_bench::KubeProxy;
 
 use crate::common::{connect, sandbox};
 

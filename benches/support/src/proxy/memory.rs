@@ -2,10 +2,10 @@
 
 use std::hint::black_box;
 
-use crate::Error;
-use crate::kube::service::{Layout, ServiceProxy, Services};
-use crate::measure::{Cluster, resident};
-use crate::netns::Sandbox;
+use crate::BoxError;
+use crate::{Cluster, resident};
+use chainwright::kube::service::{Layout, ServiceProxy, Services};
+use chainwright::netns::Sandbox;
 
 /// By how much the process grew.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ pub struct Memory {
 ///
 /// # Errors
 /// Those of syncing; [`Error::Measure`] if `/proc` does not say.
-pub fn memory(cluster: Cluster, layout: Layout) -> Result<Memory, Error> {
+pub fn memory(cluster: Cluster, layout: Layout) -> Result<Memory, BoxError> {
     let before = resident()?;
     let mut services = cluster.services();
     let of_services = resident()?.saturating_sub(before);

@@ -15,11 +15,11 @@ pub use packets::{Path, first_packets};
 
 use super::rounds::{Counts, Turns, turn_of};
 use super::{Cluster, Contender, Error as MeasureError, Measured, There, alternate_prepared};
-use crate::Error;
-use crate::iptables::Backend;
-use crate::kube::service::{Layout, ServiceProxy, Services};
-use crate::measure::floor::Floor;
-use crate::netns::Sandbox;
+use crate::BoxError;
+use crate::floor::Floor;
+use chainwright::iptables::Backend;
+use chainwright::kube::service::{Layout, ServiceProxy, Services};
+use chainwright::netns::Sandbox;
 use floor::{Emptied, Listed, Prepared};
 
 const PREPARED: &str = "floor: the prepared bytes";
@@ -33,6 +33,7 @@ pub const fn name_of(layout: Layout) -> &'static str {
         Layout::Nftables => "nftables",
         Layout::Iptables(Backend::Nft) => "iptables-nft",
         Layout::Iptables(Backend::Legacy) => "iptables-legacy",
+        _ => unreachable!(),
     }
 }
 
@@ -52,7 +53,7 @@ pub struct Cold {
 ///
 /// # Errors
 /// Those of syncing, reading and committing.
-pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, Error> {
+pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, BoxError> {
     let mut services = cluster.services();
     drop(Cluster::load(&mut services, layout, false)?);
     let mut prepared = Prepared::of(cluster, layout)?;
@@ -60,7 +61,7 @@ pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, Err
     let mut emptied = Emptied::new(layout)?;
     // Kept until the next turn: nobody throws it away after a start.
     let kept = RefCell::new(None);
-    let contenders = alternate_prepared::<Error>(
+    let contenders = alternate_prepared::<BoxError>(
         rounds,
         &mut || {
             kept.take();
@@ -90,12 +91,12 @@ pub fn cold(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Cold, Err
 ///
 /// # Errors
 /// Those of syncing and reading.
-pub fn restart(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Vec<Measured>, Error> {
+pub fn restart(cluster: Cluster, layout: Layout, rounds: usize) -> Result<Vec<Measured>, BoxError> {
     let mut services = cluster.services();
     drop(Cluster::load(&mut services, layout, true)?);
     let mut listed = Listed::new(layout)?;
     let kept = RefCell::new(None);
-    let floor: Contender<'_, Error> = (listed.name(), &mut || listed.list());
+    let floor: Contender<'_, BoxError> = (listed.name(), &mut || listed.list());
     alternate_prepared(
         rounds,
         &mut || {
@@ -122,7 +123,7 @@ struct Side {
 }
 
 impl Side {
-    fn new(mut services: Services, layout: Layout) -> Result<Self, Error> {
+    fn new(mut services: Services, layout: Layout) -> Result<Self, BoxError> {
         let namespace = Sandbox::new()?;
         let proxy = namespace.run(|| Cluster::load(&mut services, layout, true))??;
         Ok(Self {
@@ -134,7 +135,7 @@ impl Side {
     }
 
     /// Brings the change of one service to the kernel.
-    fn sync(&mut self) -> Result<(), Error> {
+    fn sync(&mut self) -> Result<(), BoxError> {
         let synced = self.proxy.sync(&mut self.services)?;
         match synced.services == 1 && synced.transactions > 0 && !synced.whole {
             true => Ok(()),
@@ -152,9 +153,9 @@ struct Sides {
 }
 
 impl Sides {
-    fn new(services: &Services, layouts: &[Layout]) -> Result<Self, Error> {
+    fn new(services: &Services, layouts: &[Layout]) -> Result<Self, BoxError> {
         let namespace = Sandbox::new()?;
-        let floor = namespace.run(|| -> Result<Floor, Error> {
+        let floor = namespace.run(|| -> Result<Floor, BoxError> {
             Cluster::load(&mut services.clone(), Layout::Flat, false)?;
             Ok(Floor::open()?)
         })??;
@@ -202,7 +203,7 @@ pub fn changes(
     cluster: Cluster,
     layouts: &[Layout],
     rounds: usize,
-) -> Result<Vec<(&'static str, Vec<Measured>)>, Error> {
+) -> Result<Vec<(&'static str, Vec<Measured>)>, BoxError> {
     let mut sides = Sides::new(&cluster.services(), layouts)?;
     // Where there are no services the first sync says that it changed none.
     let number = |round: usize| round * 7919 % cluster.services.max(1);
@@ -245,7 +246,7 @@ fn done_and_undone(
     sides: &mut Sides,
     change: &Change<'_>,
     rounds: usize,
-) -> Result<[Vec<Turns>; 2], Error> {
+) -> Result<[Vec<Turns>; 2], BoxError> {
     let mut turns = [0, 1].map(|_| vec![Turns::default(); sides.len()]);
     for round in 0..=rounds {
         let there = &change.prepared[round];
@@ -277,7 +278,7 @@ pub fn rolling(
     deployment: usize,
     layouts: &[Layout],
     rounds: usize,
-) -> Result<Vec<Measured>, Error> {
+) -> Result<Vec<Measured>, BoxError> {
     let number = cluster.services / 2;
     let set = |services: &mut Services, replaced| {
         let endpoints = Cluster::after_replacing(deployment, replaced);

@@ -4,9 +4,9 @@ use std::fmt::Write;
 use std::net::Ipv4Addr;
 use std::ops::Range;
 
-use crate::Error;
-use crate::netlink::{self, MessageError};
-use crate::nft::{
+use crate::BoxError;
+use chainwright::netlink::{self, MessageError};
+use chainwright::nft::{
     CommitError, Connection, DataType, Element, Family, Set, SetId, Table, Transaction,
 };
 
@@ -50,7 +50,7 @@ impl Addresses {
     ///
     /// # Errors
     /// Those of [`Connection::commit`].
-    pub fn load(self, nft: &mut Connection) -> Result<(), Error> {
+    pub fn load(self, nft: &mut Connection) -> Result<(), BoxError> {
         let mut tx = Transaction::new();
         self.write(&mut tx)?;
         match nft.commit(&tx) {

@@ -8,8 +8,8 @@ use chainwright_sys::nf_tables::{
     NFTA_SET_ELEM_LIST_TABLE,
 };
 
-use crate::netlink::{Error, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
-use crate::nft::{Family, message_type};
+use chainwright::netlink::{Error, MessageWriter, NfGenMsg, RECEIVE_BUFFER, Socket};
+use chainwright::nft::{Family, message_type};
 
 /// An open socket with nothing around it.
 #[derive(Debug)]
@@ -92,18 +92,16 @@ impl Request {
     ///
     /// # Errors
     /// None that is known: nothing in it can be too long.
-    #[cfg(feature = "conntrack")]
     pub fn entries() -> Result<Self, Error> {
-        Ok(Self(crate::conntrack::request_for_all()?))
+        Ok(Self(chainwright::conntrack::request_for_all()?))
     }
 
     /// Deletes a tracked connection.
     ///
     /// # Errors
     /// As [`entries`](Self::entries).
-    #[cfg(feature = "conntrack")]
-    pub fn delete_entry(key: &crate::conntrack::EntryKey) -> Result<Self, Error> {
-        Ok(Self(crate::conntrack::request_to_delete(key)?))
+    pub fn delete_entry(key: &chainwright::conntrack::EntryKey) -> Result<Self, Error> {
+        Ok(Self(chainwright::conntrack::request_to_delete(key)?))
     }
 
     /// Asks for the generation.

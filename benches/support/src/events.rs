@@ -7,10 +7,10 @@ use chainwright_sys::nf_tables::NFT_MSG_NEWGEN;
 use chainwright_sys::nfnetlink::NFNLGRP_NFTABLES;
 
 use super::{KubeProxy, Measured, alternate_prepared};
-use crate::Error;
-use crate::netlink::{MessageError, Messages, RECEIVE_BUFFER, Socket};
-use crate::nft::live::{Item, Monitor, MonitorOptions};
-use crate::nft::{Connection, Family, Transaction, message_type};
+use crate::BoxError;
+use chainwright::netlink::{MessageError, Messages, RECEIVE_BUFFER, Socket};
+use chainwright::nft::live::{Item, Monitor, MonitorOptions};
+use chainwright::nft::{Connection, Family, Transaction, message_type};
 
 /// Two that are told of changes: a bare socket, which is the floor, and the monitor, with buffers of the same size.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ impl Listeners {
     ///
     /// # Errors
     /// Those of [`Monitor::open`].
-    pub fn open() -> Result<Self, Error> {
+    pub fn open() -> Result<Self, BoxError> {
         let mut socket = Socket::netfilter()?;
         socket.set_receive_buffer(MonitorOptions::default().receive_buffer);
         socket.join(NFNLGRP_NFTABLES)?;
@@ -40,7 +40,7 @@ impl Listeners {
     ///
     /// # Errors
     /// Those of receiving.
-    pub fn bare(&mut self) -> Result<usize, Error> {
+    pub fn bare(&mut self) -> Result<usize, BoxError> {
         let end = message_type(NFT_MSG_NEWGEN);
         let mut events = 0;
         loop {
@@ -61,7 +61,7 @@ impl Listeners {
     ///
     /// # Errors
     /// Those of [`Monitor::receive`]; [`EventsLost`](super::Error::EventsLost).
-    pub fn told(&mut self) -> Result<(Instant, usize), Error> {
+    pub fn told(&mut self) -> Result<(Instant, usize), BoxError> {
         loop {
             let item = self.monitor.receive()?;
             let has_it = Instant::now();
@@ -69,7 +69,7 @@ impl Listeners {
                 Item::Change(change) => return Ok((has_it, change.events().len())),
                 Item::Lost(lost) => return Err(super::Error::from(lost).into()),
                 // No transaction's.
-                Item::Notice(_) => {}
+                _ => {}
             }
         }
     }
@@ -91,21 +91,21 @@ pub fn load_and_flush(ruleset: KubeProxy) -> Result<[Transaction; 2], MessageErr
 ///
 /// # Errors
 /// Those of committing and receiving.
-pub fn flush(ruleset: KubeProxy, rounds: usize) -> Result<Vec<Measured>, Error> {
+pub fn flush(ruleset: KubeProxy, rounds: usize) -> Result<Vec<Measured>, BoxError> {
     let [load, flush] = load_and_flush(ruleset)?;
     let nft = RefCell::new(Connection::open()?);
     let listeners = RefCell::new(Listeners::open()?);
     // Which of both was not told of the last flush yet.
-    let behind = RefCell::new(None::<fn(&mut Listeners) -> Result<usize, Error>>);
-    let bare: fn(&mut Listeners) -> Result<usize, Error> = Listeners::bare;
-    let told: fn(&mut Listeners) -> Result<usize, Error> = |listeners| Ok(listeners.told()?.1);
-    let measure = |one: fn(&mut Listeners) -> Result<usize, Error>, other| {
+    let behind = RefCell::new(None::<fn(&mut Listeners) -> Result<usize, BoxError>>);
+    let bare: fn(&mut Listeners) -> Result<usize, BoxError> = Listeners::bare;
+    let told: fn(&mut Listeners) -> Result<usize, BoxError> = |listeners| Ok(listeners.told()?.1);
+    let measure = |one: fn(&mut Listeners) -> Result<usize, BoxError>, other| {
         nft.borrow_mut().commit(&flush)?;
         one(&mut listeners.borrow_mut())?;
         *behind.borrow_mut() = Some(other);
         Ok(())
     };
-    alternate_prepared::<Error>(
+    alternate_prepared::<BoxError>(
         rounds,
         &mut || {
             let mut listeners = listeners.borrow_mut();

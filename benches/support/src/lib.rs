@@ -9,7 +9,6 @@
 //! The benches of the repository and `chainwright bench` are built on this.
 
 mod addresses;
-#[cfg(feature = "kube")]
 mod cluster;
 mod error;
 pub mod events;
@@ -17,16 +16,14 @@ pub mod floor;
 pub mod iptables;
 mod memory;
 pub mod mirror;
-#[cfg(feature = "kube")]
 pub mod proxy;
 mod rounds;
 mod ruleset;
 mod services;
 
 pub use addresses::Addresses;
-#[cfg(feature = "kube")]
 pub use cluster::{Cluster, There};
-pub use error::Error;
+pub use error::{BoxError, Error};
 pub use memory::resident;
 pub use rounds::{Contender, Measured, alternate, alternate_prepared, once};
 pub use ruleset::KubeProxy;

@@ -6,15 +6,15 @@ use std::ops::Range;
 use chainwright_sys::nf_nat::{NF_NAT_RANGE_MAP_IPS, NF_NAT_RANGE_PROTO_SPECIFIED, nf_nat_range2};
 use zerocopy::{FromZeros, IntoBytes};
 
-use crate::Error;
-use crate::iptables::Family as IptablesFamily;
-use crate::iptables::nft::chain;
-use crate::netlink::{self, MessageError};
-use crate::nft::UnknownAttributes;
-use crate::nft::expr::{
+use crate::BoxError;
+use chainwright::iptables::Family as IptablesFamily;
+use chainwright::iptables::nft::chain;
+use chainwright::netlink::{self, MessageError};
+use chainwright::nft::UnknownAttributes;
+use chainwright::nft::expr::{
     Cmp, Counter, Immediate, Match, Meta, MetaKey, Payload, PayloadBase, Register, Target,
 };
-use crate::nft::{Chain, CommitError, Compat, Connection, Family, Rule, Table, Transaction};
+use chainwright::nft::{Chain, CommitError, Compat, Connection, Family, Rule, Table, Transaction};
 
 /// The ruleset of a kube-proxy in iptables mode: half of the chains `KUBE-SVC-*`, half
 /// `KUBE-SEP-*`, in table `ip nat`, reached from one `KUBE-SERVICES`, with two and a half rules a
@@ -93,7 +93,7 @@ impl KubeProxy {
     ///
     /// # Errors
     /// Those of [`Connection::commit`].
-    pub fn load(self, nft: &mut Connection) -> Result<(), Error> {
+    pub fn load(self, nft: &mut Connection) -> Result<(), BoxError> {
         let mut tx = Transaction::new();
         self.write(&mut tx)?;
         match nft.commit(&tx) {

@@ -5,11 +5,11 @@ use std::net::{Ipv4Addr, UdpSocket};
 use std::time::Duration;
 
 use super::name_of;
-use crate::Error;
-use crate::kube::service::{Layout, Protocol, ServiceProxy};
-use crate::measure::rounds::{Counts, Turns, turn_of};
-use crate::measure::{Cluster, Error as MeasureError, Measured};
-use crate::netns::Sandbox;
+use crate::BoxError;
+use crate::rounds::{Counts, Turns, turn_of};
+use crate::{Cluster, Error as MeasureError, Measured};
+use chainwright::kube::service::{Layout, Protocol, ServiceProxy};
+use chainwright::netns::Sandbox;
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 250, 1, 2);
 const TO_CLIENT: &str = "10.250.1.1";
@@ -36,7 +36,7 @@ pub struct Path {
 ///
 /// # Errors
 /// Those of syncing and of namespaces; [`MeasureError::Packet`] if one does not arrive.
-pub fn first_packets(paths: &[Path], rounds: usize) -> Result<Vec<Measured>, Error> {
+pub fn first_packets(paths: &[Path], rounds: usize) -> Result<Vec<Measured>, BoxError> {
     let mut ways = paths
         .iter()
         .map(|path| Way::new(*path))
@@ -70,7 +70,7 @@ struct Way {
 }
 
 impl Way {
-    fn new(path: Path) -> Result<Self, Error> {
+    fn new(path: Path) -> Result<Self, BoxError> {
         let cluster = Cluster {
             protocol: Protocol::Udp,
             ..Cluster::new(path.services, 1)
@@ -116,7 +116,7 @@ impl Way {
     }
 
     /// Once all services had a packet the next ones come from another port, so that they are first ones, too.
-    fn prepare(&mut self, round: usize) -> Result<(), Error> {
+    fn prepare(&mut self, round: usize) -> Result<(), BoxError> {
         if round > 0 && round.is_multiple_of(self.path.services) {
             let port = usize::from(FIRST_PORT) + round / self.path.services;
             let port = u16::try_from(port).map_err(|_| {
@@ -128,7 +128,7 @@ impl Way {
         Ok(())
     }
 
-    fn send(&self, round: usize) -> Result<(), Error> {
+    fn send(&self, round: usize) -> Result<(), BoxError> {
         // In an order of which no cache knows.
         let number = round * 7919 % self.path.services.max(1);
         let sent = self.from.send_to(b"?", self.cluster.address(number));
@@ -142,7 +142,7 @@ impl Way {
 }
 
 /// Where packets come from.
-fn sender(client: &Sandbox, port: u16) -> Result<UdpSocket, Error> {
+fn sender(client: &Sandbox, port: u16) -> Result<UdpSocket, BoxError> {
     let socket = client.run(|| UdpSocket::bind((CLIENT, port)))?;
     Ok(socket.map_err(MeasureError::Packet)?)
 }

@@ -83,7 +83,6 @@ impl Turns {
     }
 
     /// The same of the time on the clock.
-    #[cfg(feature = "kube")]
     pub(super) fn beside_by_clock(&self, name: &str, floor: &Self) -> Measured {
         self.measured(name, &self.wall, &floor.wall)
     }

@@ -2,15 +2,16 @@
 
 use std::hint::black_box;
 
-use crate::iptables::text::RestoreOptions;
-use crate::iptables::{self, Backend, Iptables};
-use crate::kube::service::Layout;
-use crate::legacy::{self, Draft, LockPolicy, Replacement};
-use crate::measure::Cluster;
-use crate::measure::floor::{Floor, Request};
-use crate::netns::Sandbox;
-use crate::nft::{self, Connection, Scope, Transaction};
-use crate::{Error, Retry};
+use crate::BoxError;
+use crate::Cluster;
+use crate::floor::{Floor, Request};
+use chainwright::Retry;
+use chainwright::iptables::text::RestoreOptions;
+use chainwright::iptables::{self, Backend, Iptables};
+use chainwright::kube::service::Layout;
+use chainwright::legacy::{self, Draft, LockPolicy, Replacement};
+use chainwright::netns::Sandbox;
+use chainwright::nft::{self, Connection, Scope, Transaction};
 
 /// What a layout commits in a cold start.
 #[derive(Debug)]
@@ -27,13 +28,13 @@ pub(super) enum Prepared {
 
 impl Prepared {
     /// Of what is in the calling thread's network namespace; legacy tables are made again in another one.
-    pub(super) fn of(cluster: Cluster, layout: Layout) -> Result<Self, Error> {
+    pub(super) fn of(cluster: Cluster, layout: Layout) -> Result<Self, BoxError> {
         if layout != Layout::Iptables(Backend::Legacy) {
             let parts = Cluster::as_datagrams(layout)?;
             return Ok(Self::Datagrams(Floor::open()?, parts));
         }
         let namespace = Sandbox::new()?;
-        let (connection, tables) = namespace.run(|| -> Result<_, Error> {
+        let (connection, tables) = namespace.run(|| -> Result<_, BoxError> {
             Cluster::load(&mut cluster.services(), layout, false)?;
             let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
             let mut tables = Vec::new();
@@ -67,7 +68,7 @@ impl Prepared {
         }
     }
 
-    pub(super) fn commit(&mut self) -> Result<(), Error> {
+    pub(super) fn commit(&mut self) -> Result<(), BoxError> {
         match self {
             Self::Datagrams(floor, parts) => {
                 Ok(parts.iter().try_for_each(|part| floor.commit(part))?)
@@ -83,7 +84,7 @@ impl Prepared {
     }
 }
 
-fn legacy_tables() -> Result<Vec<String>, Error> {
+fn legacy_tables() -> Result<Vec<String>, BoxError> {
     Ok(iptables::tables_in_use(
         Backend::Legacy,
         iptables::Family::Ipv4,
@@ -98,7 +99,7 @@ pub(super) enum Emptied {
 }
 
 impl Emptied {
-    pub(super) fn new(layout: Layout) -> Result<Self, Error> {
+    pub(super) fn new(layout: Layout) -> Result<Self, BoxError> {
         if layout != Layout::Iptables(Backend::Legacy) {
             let mut empty = Transaction::new();
             empty.flush_ruleset(nft::Family::UNSPEC)?;
@@ -110,7 +111,7 @@ impl Emptied {
         Ok(Self::Legacy(iptables, text))
     }
 
-    pub(super) fn empty(&mut self) -> Result<(), Error> {
+    pub(super) fn empty(&mut self) -> Result<(), BoxError> {
         match self {
             Self::Nft(connection, empty) => Ok(connection.commit(empty)?),
             Self::Legacy(iptables, text) => {
@@ -133,7 +134,7 @@ pub(super) enum Listed {
 }
 
 impl Listed {
-    pub(super) fn new(layout: Layout) -> Result<Self, Error> {
+    pub(super) fn new(layout: Layout) -> Result<Self, BoxError> {
         Ok(match layout {
             Layout::Flat => {
                 let (family, table) = Cluster::table();
@@ -146,6 +147,7 @@ impl Listed {
                 legacy_tables()?,
                 legacy::Table::empty(legacy::Family::Ipv4),
             ),
+            other => unreachable!("no floor for {other:?}"),
         })
     }
 
@@ -157,7 +159,7 @@ impl Listed {
         }
     }
 
-    pub(super) fn list(&mut self) -> Result<(), Error> {
+    pub(super) fn list(&mut self) -> Result<(), BoxError> {
         match self {
             Self::Elements(floor, sets) => {
                 black_box(floor.dump_each(&*sets)?);

@@ -1,7 +1,10 @@
 //! What can go wrong with a measurement itself.
 
-use crate::nft::Plan;
-use crate::nft::live::Lost;
+use chainwright::nft::Plan;
+use chainwright::nft::live::Lost;
+
+/// Any error of a measurement.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Something else was measured than what was to be.
 #[derive(Debug, thiserror::Error)]

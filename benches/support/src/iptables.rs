@@ -5,12 +5,12 @@ use std::hint::black_box;
 
 use super::floor::{Floor, Request};
 use super::{Contender, Measured, Services, alternate, alternate_prepared};
-use crate::Error;
-use crate::Retry;
-use crate::iptables::text::{RestoreOptions, SaveOptions};
-use crate::iptables::{Family, Iptables, Rule};
-use crate::legacy::{self, Draft, LockPolicy};
-use crate::nft;
+use crate::BoxError;
+use chainwright::Retry;
+use chainwright::iptables::text::{RestoreOptions, SaveOptions};
+use chainwright::iptables::{Family, Iptables, Rule};
+use chainwright::legacy::{self, Draft, LockPolicy};
+use chainwright::nft;
 
 /// What was measured side by side, and how many times the floor it may take.
 #[derive(Debug, Clone)]
@@ -43,7 +43,7 @@ const ONE_DUMP: usize = 20_000;
 ///
 /// # Errors
 /// Those of restoring.
-pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>, Error> {
+pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>, BoxError> {
     let mut iptables = Iptables::nft()?;
     let mut floor = Floor::open()?;
     let mut all = Vec::new();
@@ -60,7 +60,7 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
         ),
     ] {
         let prepared = iptables.restore_datagram(Family::Ipv4, &text, &options)?;
-        let contenders = alternate::<Error>(
+        let contenders = alternate::<BoxError>(
             rounds,
             &mut [
                 ("floor: the prepared bytes", &mut || {
@@ -81,12 +81,12 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
 
     let (line, rule) = one_rule(services)?;
     let encoded =
-        crate::iptables::nft::encode(Family::Ipv4, Services::TABLE, Services::CHAIN, &rule)?;
+        chainwright::iptables::nft::encode(Family::Ipv4, Services::TABLE, Services::CHAIN, &rule)?;
     let mut tx = nft::Transaction::new();
     tx.add(&encoded)?;
     let prepared = tx.datagram(<[u8]>::to_vec);
     let mut updating = Iptables::nft()?;
-    let contenders = alternate::<Error>(
+    let contenders = alternate::<BoxError>(
         ONE_RULE.max(rounds),
         &mut [
             ("floor: one rule, prepared", &mut || {
@@ -116,7 +116,7 @@ pub fn restore_nft(services: Services, rounds: usize) -> Result<Vec<Comparison>,
 ///
 /// # Errors
 /// Those of restoring.
-pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Comparison>, Error> {
+pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Comparison>, BoxError> {
     // In a namespace of one's own.
     let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
@@ -125,8 +125,8 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
     let mut base = legacy::Table::empty(legacy::Family::Ipv4);
     connection.instantiate_and_read_into(Services::TABLE, &mut base)?;
     let same = Draft::of(&base).finish();
-    let mut same = same.map_err(crate::iptables::Error::from)?;
-    let contenders = alternate::<Error>(
+    let mut same = same.map_err(chainwright::iptables::Error::from)?;
+    let contenders = alternate::<BoxError>(
         rounds,
         &mut [
             ("floor: the bare SET_REPLACE", &mut || {
@@ -158,7 +158,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
         Ok(())
     };
     let mut updating = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
-    let contenders = alternate_prepared::<Error>(
+    let contenders = alternate_prepared::<BoxError>(
         rounds,
         &mut prepare,
         &mut [
@@ -191,7 +191,7 @@ pub fn restore_legacy(services: Services, rounds: usize) -> Result<Vec<Compariso
 ///
 /// # Errors
 /// Those of loading and reading.
-pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, Error> {
+pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, BoxError> {
     let mut iptables = Iptables::nft()?;
     iptables.restore(Family::Ipv4, services.to_table(), &WHOLE)?;
     let all_chains = Request::chains(nft::Family::IP);
@@ -211,9 +211,9 @@ pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, Error> 
         black_box(second.dump(&all_rules)?);
         Ok(())
     };
-    let mut floor: Contender<'_, Error> = ("floor: chains, then a dump a chain", &mut by_chain);
+    let mut floor: Contender<'_, BoxError> = ("floor: chains, then a dump a chain", &mut by_chain);
     if services.chains() <= ONE_DUMP {
-        let one: Contender<'_, Error> =
+        let one: Contender<'_, BoxError> =
             ("floor: chains, then one dump of all rules", &mut one_dump);
         let mut both = [floor, one];
         let trial = alternate(3, &mut both)?;
@@ -237,13 +237,13 @@ pub fn save_nft(services: Services, rounds: usize) -> Result<Comparison, Error> 
 ///
 /// # Errors
 /// Those of loading and reading.
-pub fn save_legacy(services: Services, rounds: usize) -> Result<Comparison, Error> {
+pub fn save_legacy(services: Services, rounds: usize) -> Result<Comparison, BoxError> {
     let mut iptables = Iptables::legacy()?.with_lock(LockPolicy::None, Retry::ONCE);
     iptables.restore(Family::Ipv4, services.to_table(), &WHOLE)?;
     let connection = legacy::Connection::open(legacy::Family::Ipv4)?;
     let mut buffer = legacy::Table::empty(legacy::Family::Ipv4);
     let mut text = Vec::new();
-    let contenders = alternate::<Error>(
+    let contenders = alternate::<BoxError>(
         rounds,
         &mut [
             ("floor: GET_INFO and GET_ENTRIES", &mut || {
@@ -263,12 +263,12 @@ pub fn save_legacy(services: Services, rounds: usize) -> Result<Comparison, Erro
 }
 
 /// Reads the table and prints it.
-fn save(iptables: &mut Iptables, text: &mut Vec<u8>, services: Services) -> Result<(), Error> {
+fn save(iptables: &mut Iptables, text: &mut Vec<u8>, services: Services) -> Result<(), BoxError> {
     text.clear();
     let tables = iptables.read(Family::Ipv4, &[Services::TABLE])?;
     let omissions = tables
         .save(SaveOptions::default(), text)
-        .map_err(crate::iptables::Error::Io)?;
+        .map_err(chainwright::iptables::Error::Io)?;
     let (rules, bytes) = (services.rules(), text.len());
     match omissions.is_none() && bytes > rules {
         true => Ok(()),
@@ -277,11 +277,11 @@ fn save(iptables: &mut Iptables, text: &mut Vec<u8>, services: Services) -> Resu
 }
 
 /// A text that adds one rule, and the rule.
-fn one_rule(services: Services) -> Result<(String, Rule), Error> {
+fn one_rule(services: Services) -> Result<(String, Rule), BoxError> {
     let (table, chain, options) = (Services::TABLE, Services::CHAIN, services.rule());
     let text = format!("*{table}\n-A {chain} {options}\nCOMMIT\n");
     match Rule::parse(Family::Ipv4, &options) {
         Ok(rule) => Ok((text, rule)),
-        Err(error) => Err(crate::iptables::Error::Text { line: 2, error }.into()),
+        Err(error) => Err(chainwright::iptables::Error::Text { line: 2, error }.into()),
     }
 }

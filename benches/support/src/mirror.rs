@@ -9,9 +9,9 @@ use std::time::{Duration, Instant};
 use super::error::expect_operations;
 use super::floor::Floor;
 use super::{KubeProxy, Measured, alternate, alternate_prepared};
-use crate::Error;
-use crate::nft::live::{Mirror, Update};
-use crate::nft::{Connection, PlanOptions, Scope, Snapshot, Transaction};
+use crate::BoxError;
+use chainwright::nft::live::{Mirror, Update};
+use chainwright::nft::{Connection, PlanOptions, Scope, Snapshot, Transaction};
 
 /// How many operations make one rule what is desired: its deletion, and the other one.
 const RULE: usize = 2;
@@ -31,7 +31,7 @@ pub struct OneRule {
 ///
 /// # Errors
 /// Those of [`Mirror::update`]; [`EventsLost`](super::Error::EventsLost).
-pub fn update(mirror: &mut Mirror) -> Result<usize, Error> {
+pub fn update(mirror: &mut Mirror) -> Result<usize, BoxError> {
     let updates = mirror.update()?;
     let number = updates.len();
     for update in updates {
@@ -48,7 +48,7 @@ pub fn update(mirror: &mut Mirror) -> Result<usize, Error> {
 /// # Errors
 /// Those of the ruleset's loading, of the mirror, and of committing; [`Error::Measure`] if events were lost, or
 /// something else was to be done than what one rule takes.
-pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, Error> {
+pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, BoxError> {
     let (family, table) = ruleset.table();
     let scope = Scope::table(family, table);
     let name = ruleset.service_chain(ruleset.chains / 4);
@@ -64,7 +64,7 @@ pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, Error> {
     let nothing = mirror.plan(&desired, PlanOptions::default())?;
     let first_plan = start.elapsed();
     expect_operations(0, &nothing)?;
-    let contenders = alternate_prepared::<Error>(
+    let contenders = alternate_prepared::<BoxError>(
         rounds,
         &mut || {
             update(&mut helper)?;

@@ -3,14 +3,14 @@
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::ops::Range;
 
-use crate::Error;
-use crate::iptables;
-use crate::kube::service::{
+use crate::BoxError;
+use chainwright::iptables;
+use chainwright::kube::service::{
     Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, Protocol, Service,
     ServiceProxy, Services,
 };
-use crate::netlink::MessageError;
-use crate::nft::{Connection, Element, Family, Scope, SetId, Transaction};
+use chainwright::netlink::MessageError;
+use chainwright::nft::{Connection, Element, Family, Scope, SetId, Transaction};
 
 /// Services of a cluster, each with one port and so many endpoints on other nodes.
 ///
@@ -129,7 +129,11 @@ impl Cluster {
     ///
     /// # Errors
     /// Those of [`ServiceProxy::open`] and [`ServiceProxy::sync`].
-    pub fn load(services: &mut Services, layout: Layout, own: bool) -> Result<ServiceProxy, Error> {
+    pub fn load(
+        services: &mut Services,
+        layout: Layout,
+        own: bool,
+    ) -> Result<ServiceProxy, BoxError> {
         let mut proxy = ServiceProxy::open(layout, Self::config(own))?;
         proxy.sync(services)?;
         Ok(proxy)
@@ -141,7 +145,7 @@ impl Cluster {
     ///
     /// # Errors
     /// Those of reading; [`MessageError`] never, in fact: the kernel took all of it once.
-    pub fn as_datagrams(layout: Layout) -> Result<Vec<Vec<u8>>, Error> {
+    pub fn as_datagrams(layout: Layout) -> Result<Vec<Vec<u8>>, BoxError> {
         let most = match layout {
             Layout::Flat => PART,
             _ => usize::MAX,
