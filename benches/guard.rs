@@ -12,13 +12,13 @@ use std::time::{Duration, Instant};
 
 use chainwright::Retry;
 use chainwright::iptables::{Backend, Family, Iptables};
-use chainwright::kube::declared::Declared;
-use chainwright::kube::detect::{Detector, Verdict};
-use chainwright::kube::guard::{Event, Guard, GuardOptions, PaceOptions};
-use chainwright::kube::kubelet::Kubelet;
 use chainwright::legacy::LockPolicy;
 use chainwright::nft::{self, Connection, Scope, Transaction};
 use chainwright_bench::events::Listeners;
+use chainwright_kube::declared::Declared;
+use chainwright_kube::detect::{Detector, Verdict};
+use chainwright_kube::guard::{Event, Guard, GuardOptions, PaceOptions};
+use chainwright_kube::kubelet::Kubelet;
 use common::{Result, counts, in_sandbox, loaded};
 
 /// How many flushes are timed.
@@ -298,7 +298,7 @@ fn detection(chains: usize) -> Result {
     Ok(())
 }
 
-type Running = chainwright::kube::guard::Running;
+type Running = chainwright_kube::guard::Running;
 
 fn start(guard: Guard) -> Result<(Running, Receiver<(Instant, Event)>)> {
     let (sender, events) = channel();

@@ -2,9 +2,9 @@
 //!
 //! `cargo run --example kubelet_chains --features kube`, in a private network namespace.
 
-use chainwright::kube::kubelet::Kubelet;
 use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Family, Scope, Transaction};
+use chainwright_kube::kubelet::Kubelet;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 

@@ -55,22 +55,6 @@ pub enum Error {
     /// Of a network namespace.
     #[error(transparent)]
     Netns(#[from] crate::netns::Error),
-    /// Of kubelet's chains, and others that are declared.
-    #[cfg(feature = "kube")]
-    #[error(transparent)]
-    Kubelet(#[from] crate::kube::kubelet::Error),
-    /// A text of rules that cannot be declared.
-    #[cfg(feature = "kube")]
-    #[error(transparent)]
-    Declared(#[from] crate::kube::declared::TextError),
-    /// Of services, in one or both families.
-    #[cfg(feature = "kube")]
-    #[error(transparent)]
-    Families(crate::kube::service::FamilyErrors),
-    /// Of a guard.
-    #[cfg(feature = "kube")]
-    #[error(transparent)]
-    Guard(#[from] crate::kube::guard::Error),
 }
 
 impl From<crate::nft::WriteError> for Error {

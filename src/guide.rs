@@ -219,7 +219,7 @@
 //! # A kubelet's chains
 //!
 //! ```
-//! use chainwright::kube::kubelet::Kubelet;
+//! use chainwright_kube::kubelet::Kubelet;
 //! use chainwright::nft::Connection;
 //!
 //! # chainwright::netns::Sandbox::new()?.run(|| {
@@ -235,9 +235,9 @@
 //!
 //! ```
 //! use chainwright::iptables::{Backend, Iptables};
-//! use chainwright::kube::detect::{Detector, Verdict};
-//! use chainwright::kube::guard::{Event, Guard, GuardOptions};
-//! use chainwright::kube::kubelet::Kubelet;
+//! use chainwright_kube::detect::{Detector, Verdict};
+//! use chainwright_kube::guard::{Event, Guard, GuardOptions};
+//! use chainwright_kube::kubelet::Kubelet;
 //!
 //! # chainwright::netns::Sandbox::new()?.run(|| {
 //! let backend = match Detector::open().look().verdict() {

@@ -34,7 +34,6 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`kube`] | kubelet's chains and others that are kept, which backend a node uses, services: in terms of tables, chains and rules (feature `kube`) |
 //! | [`walk`] | where a packet goes, through the rulesets of both backends |
 //! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
 //! | [`text`] | `nft`'s language: types and elements of sets, whole rulesets (feature `text`) |
@@ -58,14 +57,10 @@
 //! | `backup` | snapshots in files: [`nft::Snapshot::save`], [`nft::Snapshot::load`] |
 //! | `diff` | what differs between two snapshots: [`nft::Snapshot::diff`] |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
-//! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream`; with `kube` the guard as a task |
-//! | `metrics` | what the guard did, counted for the recorder of the crate `metrics`; with `kube` |
-//! | `kube` | Kubernetes' chains and services; with `conntrack` |
+//! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
 //! | `text` | rulesets in nft's language: `text::Listing` |
 //! | `text-json` | the same as libnftables' JSON: `text::Listing::json`, `text::Script::parse_json` |
 //! | `nftables-crate` | the structs of the crate `nftables`: `text::Script::from_nftables` |
-//! | `k8s-openapi` | services, endpoint slices and nodes from the API's types of the crate of that name |
-//! | `k8s-openapi-latest` | the newest version of that API, for builds of this library by itself |
 //! | `conntrack` | tracked connections: [`conntrack`] |
 //! | `model` | `nft::live::FakeKernel`: an nf_tables in memory, to test without a kernel |
 //! | `sandbox` | private network namespaces for tests, without root: [`netns::Sandbox`], [`sandbox_tests!`] |
@@ -86,13 +81,11 @@ mod escape;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-#[cfg(all(feature = "sandbox", feature = "kube", feature = "diff"))]
+#[cfg(all(feature = "sandbox", feature = "diff"))]
 pub mod guide;
 mod input;
 pub mod ipset;
 pub mod iptables;
-#[cfg(feature = "kube")]
-pub mod kube;
 pub mod legacy;
 mod memory;
 pub mod netlink;

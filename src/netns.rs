@@ -303,8 +303,8 @@ macro_rules! sandbox_tests {
 
 /// Waits until the kernel has dealt with every packet that it is dealing with now: those that come later see the rules
 /// and elements that are there now. That takes some milliseconds, and no processor.
-#[cfg(feature = "kube")]
-pub(crate) fn wait_for_packets() {
+#[doc(hidden)]
+pub fn wait_for_packets() {
     // The kernel deals with packets inside of RCU's read-side sections, and this waits for their end.
     const GLOBAL: libc::c_int = 1; // MEMBARRIER_CMD_GLOBAL
     // SAFETY: membarrier(2) takes no pointers.

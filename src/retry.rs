@@ -85,7 +85,8 @@ impl Retry {
     }
 
     /// Begins the first attempt.
-    pub(crate) fn begin(&self) -> Attempts {
+    #[doc(hidden)]
+    pub fn begin(&self) -> Attempts {
         let mut attempts = Attempts {
             retry: *self,
             start: Instant::now(),
@@ -137,7 +138,7 @@ pub(crate) use retrying;
 
 /// Attempts that are being made.
 #[derive(Debug)]
-pub(crate) struct Attempts {
+pub struct Attempts {
     retry: Retry,
     start: Instant,
     /// The next pause.
@@ -149,7 +150,8 @@ pub(crate) struct Attempts {
 
 impl Attempts {
     /// How many have been begun.
-    pub(crate) const fn made(&self) -> u32 {
+    #[doc(hidden)]
+    pub const fn made(&self) -> u32 {
         self.made
     }
 
@@ -164,8 +166,9 @@ impl Attempts {
     }
 
     /// Begins another, after a pause; `false` if there is none.
+    #[doc(hidden)]
     #[cold]
-    pub(crate) fn again(&mut self) -> bool {
+    pub fn again(&mut self) -> bool {
         if self.last {
             return false;
         }
@@ -182,8 +185,9 @@ impl Attempts {
     }
 
     /// As [`again`](Self::again), where a reply was lost.
+    #[doc(hidden)]
     #[cold]
-    pub(crate) fn again_after_loss(&mut self) -> bool {
+    pub fn again_after_loss(&mut self) -> bool {
         self.lost += 1;
         self.lost < self.retry.losses && self.again()
     }

@@ -11,10 +11,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chainwright::kube::kubelet::{CANARY, FIREWALL, HINT, Item, Kubelet};
 use chainwright::legacy;
 use chainwright::netns::Sandbox;
 use chainwright::nft::Connection;
+use chainwright_kube::kubelet::{CANARY, FIREWALL, HINT, Item, Kubelet};
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use serde::Serialize;
 

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use chainwright::iptables::{Backend, Family};
-use chainwright::kube::detect::{
+use chainwright::legacy::Status;
+use chainwright_kube::detect::{
     Detection, Detector, Evidence, Look, Owned, ServiceTableKind, Verdict, WatchOptions,
 };
-use chainwright::kube::kubelet::{CANARY, HINT};
-use chainwright::legacy::Status;
+use chainwright_kube::kubelet::{CANARY, HINT};
 use serde::Serialize;
 
 use crate::iptables::{backend_word, family_word};

@@ -9,9 +9,9 @@ use chainwright::iptables::forecast::{self, Effect, Version};
 use chainwright::iptables::{
     self, Backend, Family, Iptables, RuleView, Tables, builtins, tables_in_use,
 };
-use chainwright::kube::detect;
 use chainwright::nft::Connection;
 use chainwright::{netlink, text};
+use chainwright_kube::detect;
 use serde::Serialize;
 
 use crate::iptables::{backend_word, family_word};

@@ -5,9 +5,9 @@ use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 
 use bstr::ByteSlice as _;
-use chainwright::kube::explain::{self, Part};
 use chainwright::nft::{Family, Snapshot};
 use chainwright::walk::graph::{Graph, Kind, Node, Selected, ViewOptions};
+use chainwright_kube::explain::{self, Part};
 use clap::ValueEnum;
 use serde::Serialize;
 

@@ -11,8 +11,8 @@ use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
 use chainwright::iptables::{Backend, Family, text};
-use chainwright::kube::declared::Declared;
-use chainwright::kube::guard::{
+use chainwright_kube::declared::Declared;
+use chainwright_kube::guard::{
     AuditLog, Culprit, Event, Guard, GuardOptions, Notice, PaceOptions, Running,
 };
 use clap::ValueEnum;

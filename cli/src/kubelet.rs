@@ -1,10 +1,10 @@
 //! `chainwright kubelet`: the chains that a kubelet makes when it starts.
 
 use chainwright::iptables::{Backend, Iptables};
-use chainwright::kube::declared::Through;
-use chainwright::kube::detect::{Detector, PREFIXES, Verdict};
-use chainwright::kube::kubelet::{Item, Kubelet};
 use chainwright::nft::{self, Connection};
+use chainwright_kube::declared::Through;
+use chainwright_kube::detect::{Detector, PREFIXES, Verdict};
+use chainwright_kube::kubelet::{Item, Kubelet};
 use clap::Subcommand;
 use serde::Serialize;
 

@@ -4,7 +4,7 @@ use bstr::BStr;
 use chainwright::iptables::{
     Backend, Family, Iptables, Migrated, Migration, MigrationError, tables_in_use,
 };
-use chainwright::kube::detect;
+use chainwright_kube::detect;
 use clap::ValueEnum;
 use serde::Serialize;
 

@@ -11,7 +11,8 @@ use anstream::{AutoStream, ColorChoice};
 use anstyle::{AnsiColor, Style};
 use bstr::ByteSlice;
 use chainwright::nft::SnapshotError;
-use chainwright::{iptables, kube, netlink, netns};
+use chainwright::{iptables, netlink, netns};
+use chainwright_kube as kube;
 use serde::Serialize;
 
 /// How a verb ended.
@@ -44,6 +45,9 @@ pub(crate) enum Error {
     /// Of the library.
     #[error(transparent)]
     Work(chainwright::Error),
+    /// Of Kubernetes' chains.
+    #[error(transparent)]
+    Kube(kube::Error),
     /// Of a measurement.
     #[error(transparent)]
     Measured(chainwright_bench::BoxError),
@@ -55,9 +59,12 @@ pub(crate) enum Error {
     Other(String),
 }
 
-impl<E: Into<chainwright::Error>> From<E> for Error {
+impl<E: Into<kube::Error>> From<E> for Error {
     fn from(error: E) -> Self {
-        Self::Work(error.into())
+        match error.into() {
+            kube::Error::Chainwright(error) => Self::Work(error),
+            error => Self::Kube(error),
+        }
     }
 }
 
@@ -73,14 +80,12 @@ impl Error {
                 chainwright::Error::Netlink(error)
                 | chainwright::Error::Snapshot(SnapshotError::Netlink(error)),
             ) => Some(error),
-            Self::Work(
-                chainwright::Error::Kubelet(kube::kubelet::Error::Read(error))
-                | chainwright::Error::Guard(kube::guard::Error::Tables(kube::declared::Error::Read(
-                    error,
-                ))),
+            Self::Kube(
+                kube::Error::Kubelet(kube::kubelet::Error::Read(error))
+                | kube::Error::Guard(kube::guard::Error::Tables(kube::declared::Error::Read(error))),
             ) => Some(error),
             Self::Work(chainwright::Error::Commit(error)) => error.source.as_ref(),
-            Self::Work(chainwright::Error::Kubelet(kube::kubelet::Error::Commit(error))) => {
+            Self::Kube(kube::Error::Kubelet(kube::kubelet::Error::Commit(error))) => {
                 error.source.as_ref()
             }
             Self::Work(chainwright::Error::Iptables(error)) => match &**error {

@@ -6,11 +6,11 @@ use std::path::Path;
 use anstyle::AnsiColor;
 use bstr::{BStr, ByteSlice};
 use chainwright::iptables::Backend;
-use chainwright::kube::explain::{Part, Role};
 use chainwright::legacy;
 use chainwright::nft::{self, Snapshot};
 use chainwright::text;
 use chainwright::walk::{End, Options, Outcome, Packet, RuleAt, Rules, Step, Verdict, Walk};
+use chainwright_kube::explain::{Part, Role};
 
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Output, Printable, note};

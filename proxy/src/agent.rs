@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant, SystemTime};
 
-use chainwright::kube::service::{Config, Node, ObjectName, Services};
+use chainwright_kube::service::{Config, Node, ObjectName, Services};
 use tokio::sync::watch;
 use tracing::{debug, error, info, warn};
 
@@ -523,7 +523,7 @@ mod tests {
 
         /// Adds a service of this name, and waits until the proxy has these services and this zone.
         fn service(&self, name: &str, all: &[&str], zone: Option<&str>) {
-            let object = Object::Service(Some(Box::new(chainwright::kube::service::Service::new(
+            let object = Object::Service(Some(Box::new(chainwright_kube::service::Service::new(
                 ObjectName::new("default", name),
                 [[10, 96, 0, 1].into()],
             ))));
@@ -642,7 +642,7 @@ mod tests {
     #[test]
     fn nothing_is_synced_before_all_is_known_and_failures_are_tried_again() {
         let agent = start(2);
-        let object = Object::Service(Some(Box::new(chainwright::kube::service::Service::new(
+        let object = Object::Service(Some(Box::new(chainwright_kube::service::Service::new(
             ObjectName::new("default", "web"),
             [[10, 96, 0, 1].into()],
         ))));

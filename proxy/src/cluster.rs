@@ -6,7 +6,7 @@ use std::path::Path;
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use chainwright::kube::service::InvalidObject;
+use chainwright_kube::service::InvalidObject;
 use futures_util::{Stream, StreamExt};
 use hyper_rustls::{FixedServerNameResolver, HttpsConnectorBuilder};
 use hyper_timeout::TimeoutConnector;

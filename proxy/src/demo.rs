@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chainwright::kube::service::{Config, EndpointSlice, Protocol, ServicePort, Services};
 use chainwright::netns::Sandbox;
+use chainwright_kube::service::{Config, EndpointSlice, Protocol, ServicePort, Services};
 
 use crate::agent::{Agent, Change, with_sources};
 use crate::metrics::Metrics;

@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::mpsc::Sender;
 
 use chainwright::iptables::{Backend, Family};
-use chainwright::kube::detect::{Detection, Detector, Look, ServiceTableKind, Verdict};
-use chainwright::kube::service::{Config, Layout, Progress, ServiceProxy, Services, StaleFlows};
 use chainwright::netlink;
 use chainwright::nft::{self, Connection, Table, Transaction};
+use chainwright_kube::detect::{Detection, Detector, Look, ServiceTableKind, Verdict};
+use chainwright_kube::service::{Config, Layout, Progress, ServiceProxy, Services, StaleFlows};
 use tracing::{debug, info, warn};
 
 use crate::agent::with_sources;
@@ -68,7 +68,7 @@ struct Kernel {
 
 impl Kernel {
     /// Removes other layouts in the families that are served.
-    fn remove_others(&mut self) -> Result<(), chainwright::Error> {
+    fn remove_others(&mut self) -> Result<(), chainwright_kube::Error> {
         let mut done = Ok(());
         for family in self.proxy.config().families.clone() {
             if self.alone.contains(&family) || !self.proxy.is_known(family) {
@@ -299,10 +299,10 @@ mod tests {
     use std::sync::mpsc;
 
     use chainwright::iptables::Iptables;
-    use chainwright::kube::detect::Marks;
-    use chainwright::kube::service::{ObjectName, Port, Protocol, Service};
     use chainwright::netns::Sandbox;
     use chainwright::nft::Scope;
+    use chainwright_kube::detect::Marks;
+    use chainwright_kube::service::{ObjectName, Port, Protocol, Service};
 
     use super::*;
 

@@ -1,5 +1,5 @@
 //! Brings a cluster's services, or those of a folder of manifests, to this node: a replacement of kube-proxy on
-//! `chainwright::kube::service`.
+//! `chainwright_kube::service`.
 
 mod agent;
 mod cluster;

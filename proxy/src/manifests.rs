@@ -301,7 +301,7 @@ impl Touched {
 
 #[cfg(test)]
 mod tests {
-    use chainwright::kube::service::ObjectName;
+    use chainwright_kube::service::ObjectName;
 
     use super::*;
     use crate::objects::Kind;

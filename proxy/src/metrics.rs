@@ -13,7 +13,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use chainwright::iptables::Family;
-use chainwright::kube::service::Forgotten;
+use chainwright_kube::service::Forgotten;
 
 use crate::objects::Kind;
 use crate::proxy::Outcome;

@@ -6,7 +6,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use chainwright::kube::service::{ObjectName, Services};
+use chainwright_kube::service::{ObjectName, Services};
 use http_body_util::Full;
 use hyper::body::Bytes;
 use hyper::header::HeaderValue;
@@ -127,7 +127,7 @@ pub(crate) mod tests {
     use std::io::{Read, Write};
     use std::net::TcpStream;
 
-    use chainwright::kube::service::{Endpoint, EndpointSlice, Service};
+    use chainwright_kube::service::{Endpoint, EndpointSlice, Service};
     use tokio::time::{sleep, timeout};
 
     use super::*;

@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::SystemTime;
 
-use chainwright::kube::service::{EndpointSlice, InvalidObject, Node, ObjectName, Service};
+use chainwright_kube::service::{EndpointSlice, InvalidObject, Node, ObjectName, Service};
 use k8s_openapi::api::{core::v1 as core, discovery::v1 as discovery};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use serde::de::DeserializeOwned;

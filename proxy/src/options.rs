@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use chainwright::kube::service::{Config, LocalDetector, Node, NodePortAddresses};
+use chainwright_kube::service::{Config, LocalDetector, Node, NodePortAddresses};
 use clap::{Parser, ValueEnum};
 use ipnet::IpNet;
 use serde::Deserialize;

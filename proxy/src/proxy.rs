@@ -2,7 +2,7 @@
 
 use std::error::Error;
 
-use chainwright::kube::service::{Config, ObjectName, Services};
+use chainwright_kube::service::{Config, ObjectName, Services};
 
 /// Any error of a proxy.
 pub(crate) type ProxyError = Box<dyn Error + Send + Sync>;

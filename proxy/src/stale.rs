@@ -5,7 +5,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use chainwright::conntrack::Connection;
-use chainwright::kube::service::{Forgotten, StaleFlows};
+use chainwright_kube::service::{Forgotten, StaleFlows};
 use tracing::{debug, warn};
 
 use crate::agent::with_sources;
@@ -90,11 +90,11 @@ mod tests {
 
     use chainwright::conntrack::{Entry, Filter, Tuple};
     use chainwright::iptables::Family;
-    use chainwright::kube::service::{
+    use chainwright::netns::Sandbox;
+    use chainwright_kube::service::{
         Config, Endpoint, EndpointPort, EndpointSlice, ObjectName, Port, Protocol, Service,
         Services,
     };
-    use chainwright::netns::Sandbox;
 
     use super::*;
     use crate::kernel;

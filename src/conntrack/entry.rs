@@ -470,8 +470,8 @@ impl Entry {
     }
 
     /// Gives it to `see` as it would come from the kernel.
-    #[cfg(all(test, feature = "kube"))]
-    pub(crate) fn with_view<R>(&self, see: impl FnOnce(&EntryRef<'_>) -> R) -> R {
+    #[doc(hidden)]
+    pub fn with_view<R>(&self, see: impl FnOnce(&EntryRef<'_>) -> R) -> R {
         let (mut bytes, family) = (Vec::new(), self.original.family());
         let header = NfGenMsg {
             family,

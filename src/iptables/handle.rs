@@ -375,8 +375,8 @@ impl Iptables {
 
     /// Has the kernel only look at each change from now on, or carry it out again; whether it can: of legacy tables it
     /// cannot.
-    #[cfg(feature = "kube")]
-    pub(crate) const fn only_check(&mut self, yes: bool) -> bool {
+    #[doc(hidden)]
+    pub const fn only_check(&mut self, yes: bool) -> bool {
         match &mut self.inner {
             Inner::Nft { connection, .. } => {
                 connection.only_check(yes);

@@ -64,8 +64,8 @@ pub use migrate::{Migrated, Migration, MigrationError, Obstacle};
 pub use reconcile::ChainChanges;
 pub use rule::{Entry, NotExpressible, Rule, Target};
 pub use sets::SetError;
-#[cfg(feature = "kube")]
-pub(crate) use sets::resolved_here;
+#[doc(hidden)]
+pub use sets::resolved_here;
 pub use view::{Chain, ChainKind, RuleView, Table, Tables};
 
 /// Where tables live.

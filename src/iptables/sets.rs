@@ -66,8 +66,8 @@ pub(super) fn open() -> Sets {
 }
 
 /// The rule with the indexes of the sets of the calling thread's network namespace in the place of their names.
-#[cfg(feature = "kube")]
-pub(crate) fn resolved_here(rule: &Rule, family: Family) -> Result<Cow<'_, Rule>, SetError> {
+#[doc(hidden)]
+pub fn resolved_here(rule: &Rule, family: Family) -> Result<Cow<'_, Rule>, SetError> {
     match rule.has_set_names() {
         true => resolved(rule, family, &open()),
         false => Ok(Cow::Borrowed(rule)),

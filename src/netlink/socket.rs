@@ -120,8 +120,8 @@ impl Socket {
     ///
     /// # Errors
     /// [`Error::Open`]; `EPROTONOSUPPORT` where the kernel has no auditing.
-    #[cfg(feature = "kube")]
-    pub(crate) fn audit() -> Result<Self, Error> {
+    #[doc(hidden)]
+    pub fn audit() -> Result<Self, Error> {
         let protocol = libc::NETLINK_AUDIT;
         let inner = NlSocket::connect(NlFamily::Audit, None, Groups::empty())
             .map_err(|source| Error::Open { protocol, source })?;
@@ -211,8 +211,8 @@ impl Socket {
 
     /// That of the calling thread. It is asked by a socket that is none of netlink's: where somebody deleted objects of
     /// nf_tables just before, the end of one of those waits until no processor can be looking at them.
-    #[cfg(feature = "kube")]
-    pub(crate) fn namespace_cookie_here() -> Option<u64> {
+    #[doc(hidden)]
+    pub fn namespace_cookie_here() -> Option<u64> {
         let socket = std::os::unix::net::UnixDatagram::unbound().ok()?;
         Self::cookie_of(socket.as_fd())
     }
@@ -348,8 +348,8 @@ impl Socket {
     ///
     /// # Errors
     /// [`Error::Option`].
-    #[cfg(feature = "kube")]
-    pub(crate) fn take_only(&self, kind: u16) -> Result<(), Error> {
+    #[doc(hidden)]
+    pub fn take_only(&self, kind: u16) -> Result<(), Error> {
         // Offset of nlmsg_type, which is in host byte order; what BPF loads is big-endian.
         const TYPE: u32 = 4;
         let instruction = |code: u32, if_equal, otherwise, operand| libc::sock_filter {

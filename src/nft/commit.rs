@@ -95,7 +95,8 @@ impl CommitError {
     }
 
     /// Whether the kernel refused operations, for another reason than the generation.
-    pub(crate) fn is_refusal(&self) -> bool {
+    #[doc(hidden)]
+    pub fn is_refusal(&self) -> bool {
         let undone = self.outcome == Outcome::NothingApplied;
         undone && !self.failures.is_empty() && !self.generation_moved()
     }
@@ -259,7 +260,8 @@ impl Connection {
     }
 
     /// Commits a transaction; the generation that it made, if it made one.
-    pub(crate) fn commit_numbered(
+    #[doc(hidden)]
+    pub fn commit_numbered(
         &mut self,
         transaction: &mut Transaction,
     ) -> Result<Option<Generation>, CommitError> {
@@ -321,8 +323,8 @@ impl Connection {
 
     /// Has each commit from now on only [looked at](Self::check), or carried out again. What it says of a generation that
     /// a commit made means nothing then.
-    #[cfg(feature = "kube")]
-    pub(crate) const fn only_check(&mut self, yes: bool) {
+    #[doc(hidden)]
+    pub const fn only_check(&mut self, yes: bool) {
         self.only_checks = yes;
     }
 

@@ -172,8 +172,8 @@ impl Connection {
     }
 
     /// Whether it is of the calling thread's network namespace, as far as the kernel numbers them (Linux 5.14).
-    #[cfg(feature = "kube")]
-    pub(crate) fn is_of_this_namespace(&self) -> bool {
+    #[doc(hidden)]
+    pub fn is_of_this_namespace(&self) -> bool {
         let Origin::Namespace(cookie) = self.origin else {
             return true;
         };

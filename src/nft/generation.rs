@@ -46,8 +46,9 @@ impl Generation {
     }
 
     /// One of no kernel.
-    #[cfg(all(test, feature = "kube"))]
-    pub(crate) const fn of_test(number: u32) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn of_test(number: u32) -> Self {
         Self::new(number, Origin::Recorded)
     }
 
@@ -58,7 +59,8 @@ impl Generation {
     }
 
     /// The one that follows: there is none of the number 0.
-    pub(crate) const fn next(self) -> Self {
+    #[doc(hidden)]
+    pub const fn next(self) -> Self {
         let number = match self.number {
             u32::MAX => 1,
             number => number + 1,

@@ -86,7 +86,8 @@ impl Connection {
     }
 
     /// The guard of one of several attempts: others are listened to from the second one on.
-    pub(crate) fn guard_of_attempt(
+    #[doc(hidden)]
+    pub fn guard_of_attempt(
         &mut self,
         attempts: &Attempts,
         scopes: &[Scope<'_>],
@@ -117,7 +118,8 @@ impl Guard {
 
     /// What came of a dump in which the kernel left out the tables that are not guarded: a commit that ran
     /// across it is not an error if it will be told.
-    pub(crate) fn dumped(&self, ended: Result<(), Error>) -> Result<(), Error> {
+    #[doc(hidden)]
+    pub fn dumped(&self, ended: Result<(), Error>) -> Result<(), Error> {
         match ended {
             Err(Error::Interrupted) if self.watch.is_some() => Ok(()),
             ended => ended,

@@ -147,8 +147,8 @@ pub use snapshot::{
 };
 #[cfg(feature = "backup")]
 pub use snapshot::{FileError, NotRegular, Provenance};
-#[cfg(feature = "kube")]
-pub(crate) use snapshot::{Stage, is_same_rule};
+#[doc(hidden)]
+pub use snapshot::{Stage, is_same_rule};
 pub use stateful::{ObjectData, StatefulObject, StatefulObjectRef};
 pub use table::{Table, TableFlags, TableRef};
 pub use time::{Milliseconds, Milliseconds32};

@@ -27,7 +27,8 @@ pub(super) const TABLE_NFT_VERSION: u8 = 1;
 pub(super) const TABLE_NFT_BUILD: u8 = 2;
 /// Who made a table, beside its comment: this library writes it into tables of services whose name and comment are also
 /// another program's. `nft` passes over what it does not know.
-pub(crate) const TABLE_MAKER: u8 = 200;
+#[doc(hidden)]
+pub const TABLE_MAKER: u8 = 200;
 /// A chain's comment.
 pub const CHAIN_COMMENT: u8 = 0;
 /// A rule's comment.
@@ -182,7 +183,8 @@ pub enum CommentError {
 }
 
 /// Puts an entry into user data, in the place of one of its type if there is one.
-pub(crate) fn put(userdata: &mut Option<Bytes<'_>>, kind: u8, value: &[u8]) {
+#[doc(hidden)]
+pub fn put(userdata: &mut Option<Bytes<'_>>, kind: u8, value: &[u8]) {
     let old = userdata.take().unwrap_or_default();
     let mut new = Vec::with_capacity(old.len() + 2 + value.len());
     let mut put = false;

@@ -14,15 +14,13 @@ use crate::common::tools::Tools;
 use crate::common::{committed, connect, sandbox};
 use chainwright::Retry;
 use chainwright::iptables::{Backend, Family, Iptables};
-use chainwright::kube::declared::Declared;
-use chainwright::kube::guard::{
-    AuditLog, Event, Guard, GuardOptions, PaceOptions, Repair, Running,
-};
-use chainwright::kube::kubelet::Kubelet;
 use chainwright::legacy::LockPolicy;
 use chainwright::netns::Sandbox;
 use chainwright::nft;
 use chainwright::nft::live::MonitorOptions;
+use chainwright_kube::declared::Declared;
+use chainwright_kube::guard::{AuditLog, Event, Guard, GuardOptions, PaceOptions, Repair, Running};
+use chainwright_kube::kubelet::Kubelet;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// So quick that tests need not wait, where something is to be waited for.

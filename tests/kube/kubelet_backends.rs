@@ -6,10 +6,10 @@ use crate::common::sandbox;
 use crate::common::tools::Tools;
 use chainwright::Retry;
 use chainwright::iptables::{Backend, Family, Iptables};
-use chainwright::kube::declared::{Declared, Item};
-use chainwright::kube::kubelet::Kubelet;
 use chainwright::legacy::LockPolicy;
 use chainwright::netns::Sandbox;
+use chainwright_kube::declared::{Declared, Item};
+use chainwright_kube::kubelet::Kubelet;
 
 const FAMILIES: [(&str, bool); 2] = [("iptables-legacy", true), ("ip6tables-legacy", false)];
 

@@ -18,8 +18,8 @@ use crate::common::from_env;
 use crate::common::running;
 use cases::run;
 use chainwright::iptables::{Backend, Family};
-use chainwright::kube::service::Layout;
 use chainwright::legacy::LOCK_VARIABLE;
+use chainwright_kube::service::Layout;
 use flood::By;
 
 /// The lock of the legacy tables is one of the tests' own: the usual file is root's.

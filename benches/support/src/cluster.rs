@@ -5,12 +5,12 @@ use std::ops::Range;
 
 use crate::BoxError;
 use chainwright::iptables;
-use chainwright::kube::service::{
+use chainwright::netlink::MessageError;
+use chainwright::nft::{Connection, Element, Family, Scope, SetId, Transaction};
+use chainwright_kube::service::{
     Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, Protocol, Service,
     ServiceProxy, Services,
 };
-use chainwright::netlink::MessageError;
-use chainwright::nft::{Connection, Element, Family, Scope, SetId, Transaction};
 
 /// Services of a cluster, each with one port and so many endpoints on other nodes.
 ///

@@ -2,7 +2,6 @@
 
 use chainwright::iptables::text::SaveOptions;
 use chainwright::iptables::{Backend, Family, Iptables};
-use chainwright::kube::service::Layout;
 use chainwright::legacy::{self, Status};
 use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Family as Nft, Scope, Transaction};
@@ -11,6 +10,7 @@ use chainwright_bench::proxy::{
     Path as Way, changes, cold, first_packets, memory, name_of, restart, rolling,
 };
 use chainwright_bench::{Cluster, Measured};
+use chainwright_kube::service::Layout;
 use clap::ValueEnum;
 use tempfile::NamedTempFile;
 

@@ -4,8 +4,8 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use chainwright::iptables::Family;
-use chainwright::kube::kubelet::{self, CANARY, Kubelet};
 use chainwright::nft::{CommitError, Connection, Outcome, Transaction};
+use chainwright_kube::kubelet::{self, CANARY, Kubelet};
 
 use super::{COMMAND, GUARD, POLL, Stop, ruleset};
 use crate::output::Error;

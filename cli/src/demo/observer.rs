@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
-use chainwright::kube::kubelet::Item;
 use chainwright::nft::Connection;
+use chainwright_kube::kubelet::Item;
 use serde::Serialize;
 
 use super::{Stop, milliseconds};

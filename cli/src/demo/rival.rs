@@ -4,10 +4,10 @@ use std::thread;
 
 use chainwright::iptables::Family;
 use chainwright::iptables::nft::chain;
-use chainwright::kube::kubelet::Item;
 use chainwright::nft::{
     self, Chain, CommitError, Connection, List, Outcome, Policy, Scope, Table, Transaction,
 };
+use chainwright_kube::kubelet::Item;
 
 use super::{COMMAND, ruleset};
 use crate::output::Error;

@@ -2,10 +2,10 @@
 
 use chainwright::iptables::nft::{chain, encode};
 use chainwright::iptables::{Family, Interface, Rule, Target, builtin};
-use chainwright::kube::kubelet::Item;
 use chainwright::nft::{Connection, Scope, Table, Transaction};
 use chainwright::xt::Match;
 use chainwright::xt::matches::conntrack::{Conntrack, ConntrackState};
+use chainwright_kube::kubelet::Item;
 use serde::Serialize;
 
 use crate::output::Error;

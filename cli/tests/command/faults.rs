@@ -14,8 +14,8 @@ use crate::common::iptables::open;
 use crate::common::{connect, sandbox};
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Family};
-use chainwright::kube::kubelet::Kubelet;
 use chainwright::nft::Transaction;
+use chainwright_kube::kubelet::Kubelet;
 use injector::{Action, Fault, Kind, Run, run};
 use scene::{NEW, OLD, Scene, State};
 

@@ -8,13 +8,13 @@ use crate::common::sandbox;
 use crate::common::tools::run_on;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
-use chainwright::kube::explain::{Part, Role};
-use chainwright::kube::frontend::{Frontend, frontends, node_port_addresses};
 use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Connection, Scope, Snapshot};
 use chainwright::text::Script;
 use chainwright::walk::graph::Graph;
 use chainwright::xt;
+use chainwright_kube::explain::{Part, Role};
+use chainwright_kube::frontend::{Frontend, frontends, node_port_addresses};
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
@@ -540,7 +540,7 @@ fn files_have_devices_of_their_own() {
 /// The flat layout says no names of services: they are asked for by their addresses and node ports.
 #[test]
 fn services_of_the_flat_layout() {
-    use chainwright::kube::service::{
+    use chainwright_kube::service::{
         Config, Endpoint, EndpointPort, EndpointSlice, Layout, NodePortAddresses, ObjectName, Port,
         Protocol, Service, ServiceProxy, Services,
     };

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chainwright::iptables::Family;
-use chainwright::kube::service::{Config, Service, Services};
 use chainwright::netns::Sandbox;
+use chainwright_kube::service::{Config, Service, Services};
 use futures_util::stream;
 use futures_util::stream::BoxStream;
 use http_body_util::StreamBody;
@@ -366,7 +366,7 @@ fn held(server: &Server) -> Services {
             }
             Kind::Slice => {
                 let api: discovery::EndpointSlice = serde_json::from_value(object.clone()).unwrap();
-                let slice = chainwright::kube::service::EndpointSlice::from_api(&api).unwrap();
+                let slice = chainwright_kube::service::EndpointSlice::from_api(&api).unwrap();
                 services.set_slice(slice.unwrap());
             }
             Kind::Node => {}

@@ -5,8 +5,8 @@ use crate::nft::Generation;
 
 impl Iptables {
     /// The connection over which nf_tables are read and changed.
-    #[cfg(feature = "kube")]
-    pub(crate) fn nft_connection(&mut self) -> Option<&mut crate::nft::Connection> {
+    #[doc(hidden)]
+    pub fn nft_connection(&mut self) -> Option<&mut crate::nft::Connection> {
         match &mut self.inner {
             Inner::Nft { connection, .. } => Some(connection),
             Inner::Legacy { .. } => None,

@@ -198,7 +198,8 @@ impl Compare {
 
 /// Whether two rules are the same byte for byte but for what the kernel gives. Quick; that they differ
 /// says nothing.
-pub(crate) fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
+#[doc(hidden)]
+pub fn is_same_rule(one: &RuleRef<'_>, other: &RuleRef<'_>) -> bool {
     fn compared<'r>(rule: &RuleRef<'r>) -> impl Iterator<Item = &'r [u8]> {
         let attributes = rule.attributes().map_while(Result::ok);
         let compared = attributes.filter(|attribute| !RULE.not.contains(attribute.kind));

@@ -75,8 +75,8 @@ use index::{ChainIndex, Index, SetIndex, TableIndex, chain_at, table_at};
 pub(super) use apply::{Applied, TableKey};
 pub(super) use reconcile::scope_of;
 
-#[cfg(feature = "kube")]
-pub(crate) use compare::is_same_rule;
+#[doc(hidden)]
+pub use compare::is_same_rule;
 pub use contents::Contents;
 #[cfg(feature = "text")]
 pub(crate) use definitions::{Answered, Sought};
@@ -91,8 +91,8 @@ pub use part::{Part, PartialSnapshot};
 #[cfg(feature = "text")]
 pub(crate) use part::{is_map, is_meter};
 pub(in crate::nft) use plan::DesiredPlaces;
-#[cfg(feature = "kube")]
-pub(crate) use plan::Stage;
+#[doc(hidden)]
+pub use plan::Stage;
 pub use plan::{NotOwn, Plan, PlanOptions, Replaced};
 pub use read::MissingRules;
 

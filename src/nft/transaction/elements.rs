@@ -3,7 +3,7 @@
 use std::borrow::Borrow;
 
 use chainwright_sys::netlink::{NLA_F_NESTED, NLM_F_CREATE, NLM_F_EXCL};
-#[cfg(feature = "kube")]
+#[doc(hidden)]
 use chainwright_sys::nf_tables::{NFTA_DATA_VALUE, NFTA_SET_ELEM_DATA, NFTA_SET_ELEM_KEY};
 use chainwright_sys::nf_tables::{NFTA_LIST_ELEM, NFTA_SET_ELEM_LIST_ELEMENTS};
 
@@ -113,8 +113,8 @@ impl Transaction {
     ///
     /// # Errors
     /// As [`add_elements`](Self::add_elements).
-    #[cfg(feature = "kube")]
-    pub(crate) fn add_pairs<'e>(
+    #[doc(hidden)]
+    pub fn add_pairs<'e>(
         &mut self,
         set: &SetId<'_>,
         pairs: impl IntoIterator<Item = (&'e [u8], Option<&'e [u8]>)>,

@@ -102,7 +102,7 @@ fn elements_are_cut_where_an_attribute_is_full() {
     }
 }
 
-#[cfg(feature = "kube")]
+#[doc(hidden)]
 #[test]
 fn pairs_are_the_same_elements() {
     let map = SetId::new(Family::IP6, "t", "m");

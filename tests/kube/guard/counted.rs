@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock};
 
 use chainwright::iptables::Backend;
-use chainwright::kube::kubelet::Kubelet;
+use chainwright_kube::kubelet::Kubelet;
 use metrics::{
     Counter, CounterFn, Gauge, Histogram, HistogramFn, Key, KeyName, Metadata, Recorder,
     SharedString, Unit,

@@ -6,8 +6,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chainwright::iptables::Backend;
-use chainwright::kube::guard::{AuditLog, Event, GuardOptions};
-use chainwright::kube::kubelet::Kubelet;
+use chainwright_kube::guard::{AuditLog, Event, GuardOptions};
+use chainwright_kube::kubelet::Kubelet;
 
 use super::{is_audited, missing, open, sandbox};
 use crate::common::from_env;
@@ -131,7 +131,7 @@ fn one(backend: Backend, commands: &[(String, String)], begin: usize, round: usi
         if let Some(log) = log {
             guard = guard.with_audit(log);
         }
-        let on = move |notice: chainwright::kube::guard::Notice| {
+        let on = move |notice: chainwright_kube::guard::Notice| {
             let at = progress.load(Ordering::SeqCst);
             let _ = sender.send((at, notice.event));
         };

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use chainwright::conntrack::{self, Filter, TupleFilter};
 use chainwright::iptables::Family;
-use chainwright::kube::service::{
+use chainwright_kube::service::{
     Config, Endpoint, EndpointSlice, Layout, LocalDetector, NodePortAddresses, ObjectName, Port,
     Protocol, Service, ServiceProxy, Services, TrafficPolicy,
 };

@@ -4,7 +4,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::time::{Duration, SystemTime};
 
 use chainwright::iptables::Family;
-use chainwright::kube::service::{
+use chainwright_kube::service::{
     AddressKind, Config, Endpoint, Layout, NodePortAddresses, ObjectName, Port, Protocol, Service,
     Services,
 };

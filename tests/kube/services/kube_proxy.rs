@@ -2,11 +2,11 @@
 //! manifests: from the API's objects to the tools' text.
 
 use chainwright::iptables::{Backend, Family};
-use chainwright::kube::service::{
+use chainwright::nft::{PlanOptions, Scope};
+use chainwright_kube::service::{
     Config, Endpoint, EndpointSlice, Layout, LocalDetector, NodePortAddresses, Protocol, Service,
     Services,
 };
-use chainwright::nft::{PlanOptions, Scope};
 use k8s_openapi::api::{core::v1 as core, discovery::v1 as discovery};
 use serde_json::{Value, json};
 

@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use chainwright::iptables::Family;
-use chainwright::kube::service::{
+use chainwright_kube::service::{
     Config, Endpoint, Layout, ObjectName, Port, Protocol, Service, ServiceProxy, Services,
     TrafficPolicy,
 };

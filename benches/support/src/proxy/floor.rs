@@ -8,10 +8,10 @@ use crate::floor::{Floor, Request};
 use chainwright::Retry;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{self, Backend, Iptables};
-use chainwright::kube::service::Layout;
 use chainwright::legacy::{self, Draft, LockPolicy, Replacement};
 use chainwright::netns::Sandbox;
 use chainwright::nft::{self, Connection, Scope, Transaction};
+use chainwright_kube::service::Layout;
 
 /// What a layout commits in a cold start.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 
-use chainwright::kube::service::{Config, Layout, ServiceProxy, Services};
+use chainwright_kube::service::{Config, Layout, ServiceProxy, Services};
 
 use super::*;
 use crate::common::tools::Tools;

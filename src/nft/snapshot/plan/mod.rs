@@ -89,14 +89,15 @@ pub struct PlanOptions {
     /// The kernel refuses (`EBUSY`) to delete what others' rules and elements refer to; nothing is done then.
     pub owner_tag: Option<OwnerTag>,
     /// How far it goes of what can be done without anything that is made [anew](Plan::replaced).
-    pub(crate) stage: Stage,
+    #[doc(hidden)]
+    pub stage: Stage,
 }
 
 /// How far a plan goes: each stage includes those before it. Who commits them one by one, each planned on what the one
 /// before left, has nothing go before all is there that takes its place.
-#[cfg_attr(not(feature = "kube"), expect(dead_code))]
+#[doc(hidden)]
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
-pub(crate) enum Stage {
+pub enum Stage {
     /// Sets and chains come that are not there, with all that is in them.
     New,
     /// So do rules and elements of those that are there; rules stand before those that are to go, and elements get other

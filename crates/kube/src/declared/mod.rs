@@ -1,0 +1,336 @@
+//! Chains and rules that somebody wants to be there, among those of others, on either backend.
+//!
+//! A [`kubelet`](super::kubelet)'s are such a set, and so is what a text of rules names ([`Declared::of_text`]). What is there
+//! is recognised whichever version of iptables wrote it, and what is missing is made: on nf_tables in one transaction over all
+//! tables and both families, in the legacy tables each table at once. What is not declared is left alone.
+
+mod complete;
+mod found;
+mod on_legacy;
+mod on_nft;
+mod text;
+
+use std::borrow::Cow;
+use std::fmt;
+
+use super::detect;
+use chainwright::iptables::nft::Unwritable;
+use chainwright::iptables::{self, Backend, Family, Iptables, Rule, SetError, builtin};
+use chainwright::nft::{CommitError, Connection, Scope};
+use chainwright::{netlink, nft};
+
+pub(super) use found::Found;
+pub(super) use on_legacy::change as change_legacy;
+pub(super) use on_nft::{Attempt, change as change_nft};
+pub use text::TextError;
+
+/// What can go wrong.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The ruleset could not be read.
+    #[error("cannot read the chains that are to be kept")]
+    Read(#[from] netlink::Error),
+    /// The transaction failed; it says what is known of the ruleset.
+    #[error("cannot change the chains that are to be kept")]
+    Commit(#[source] Box<CommitError>),
+    /// An attribute was too long to be put into a message.
+    #[error("cannot write the rules that are to be kept")]
+    MessageError(#[from] netlink::MessageError),
+    /// A rule could not be put into nf_tables' terms.
+    #[error("cannot encode the rules that are to be kept")]
+    Encode(#[from] Unwritable),
+    /// A set that a rule names could not be looked up.
+    #[error(transparent)]
+    Set(#[from] SetError),
+    /// The legacy tables could not be read or changed; it says what was applied.
+    #[error(transparent)]
+    Tables(Box<iptables::Error>),
+    /// A table or chain is there, but no packet goes through it as iptables means it to: rules in
+    /// it would have no effect. Nothing was applied.
+    #[error("{family} {table}{}: {reason}; iptables' rules have no effect there", chain.as_ref().map(|c| format!(" {c}")).unwrap_or_default())]
+    Ineffective {
+        /// Address family.
+        family: nft::Family,
+        /// Table.
+        table: String,
+        /// Chain; `None` if it is the table.
+        chain: Option<String>,
+        /// What is wrong with it.
+        reason: &'static str,
+    },
+    /// The tables were changed again and again between reading and committing. Nothing was applied.
+    #[error(
+        "the ruleset changed {attempts} times while the chains that are to be kept were looked at; nothing was applied"
+    )]
+    Contended {
+        /// How often it was tried.
+        attempts: u32,
+    },
+    /// The hint is in the other backend: a second one would send other components to the wrong one. Nothing was applied.
+    #[error(
+        "{} is in the {family} mangle table of {there}: made in {wanted} as well, it would send the node's other components to the wrong backend; nothing was made",
+        super::kubelet::HINT
+    )]
+    HintElsewhere {
+        /// Address family.
+        family: Family,
+        /// The backend that has it.
+        there: Backend,
+        /// The backend that it was to be made in.
+        wanted: Backend,
+    },
+}
+
+impl From<iptables::Error> for Error {
+    fn from(error: iptables::Error) -> Self {
+        match error {
+            iptables::Error::Set(error) => Self::Set(error),
+            iptables::Error::Contended { attempts } => Self::Contended { attempts },
+            error => Self::Tables(Box::new(error)),
+        }
+    }
+}
+
+/// Where a rule goes when it is not there yet.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Place {
+    /// To the head of a chain that others use as well: `iptables -I`.
+    Head,
+    /// To the end: `iptables -A`.
+    End,
+}
+
+/// One chain, and the rules in it that are to be there.
+#[derive(Debug, Clone)]
+pub(super) struct Wanted {
+    pub(super) family: Family,
+    pub(super) table: Cow<'static, str>,
+    pub(super) chain: Cow<'static, str>,
+    pub(super) place: Place,
+    pub(super) rules: Vec<Rule>,
+}
+
+impl Wanted {
+    pub(super) fn item(&self, rule: Option<&Rule>) -> Item {
+        Item {
+            family: self.family,
+            table: self.table.clone().into_owned(),
+            chain: self.chain.clone().into_owned(),
+            rule: rule.cloned(),
+        }
+    }
+
+    /// The table that it is in.
+    fn place_of(&self) -> (Family, &str) {
+        (self.family, &self.table)
+    }
+
+    pub(super) fn is_builtin(&self) -> bool {
+        builtin(&self.table, &self.chain).is_some()
+    }
+
+    /// The same with the indexes of sets in the place of their names.
+    fn resolved(&self) -> Result<Cow<'_, [Rule]>, SetError> {
+        if !self.rules.iter().any(Rule::has_set_names) {
+            return Ok(Cow::Borrowed(&self.rules));
+        }
+        let rules = self.rules.iter();
+        let rules = rules.map(|rule| Ok(iptables::resolved_here(rule, self.family)?.into_owned()));
+        rules.collect::<Result<Vec<_>, _>>().map(Cow::Owned)
+    }
+}
+
+/// A chain or rule that is missing, was made, or was removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Item {
+    /// Address family.
+    pub family: Family,
+    /// Table.
+    pub table: String,
+    /// Chain.
+    pub chain: String,
+    /// The rule; `None` for the chain itself.
+    pub rule: Option<Rule>,
+}
+
+impl fmt::Display for Item {
+    /// `ip filter: -A INPUT -j KUBE-FIREWALL` or `ip mangle: chain KUBE-IPTABLES-HINT`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let family = nft::Family::from(self.family);
+        match &self.rule {
+            None => write!(f, "{family} {}: chain {}", self.table, self.chain),
+            Some(rule) => write!(f, "{family} {}: -A {} {rule}", self.table, self.chain),
+        }
+    }
+}
+
+/// The way to the tables in which chains are looked for and made: an [`Iptables`] of either backend, or a [`Connection`] to
+/// nf_tables.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Through<'t> {
+    /// nf_tables.
+    Nft(&'t mut Connection),
+    /// The legacy tables.
+    Legacy(&'t mut Iptables),
+}
+
+impl<'t> From<&'t mut Connection> for Through<'t> {
+    fn from(connection: &'t mut Connection) -> Self {
+        Self::Nft(connection)
+    }
+}
+
+impl<'t> From<&'t mut Iptables> for Through<'t> {
+    fn from(iptables: &'t mut Iptables) -> Self {
+        match iptables.backend() {
+            Backend::Legacy => Self::Legacy(iptables),
+            Backend::Nft => {
+                let connection = iptables.nft_connection();
+                Self::Nft(connection.expect("invariant: a handle of nf_tables has a connection"))
+            }
+        }
+    }
+}
+
+impl Through<'_> {
+    /// The backend.
+    #[must_use]
+    pub const fn backend(&self) -> Backend {
+        match self {
+            Self::Nft(_) => Backend::Nft,
+            Self::Legacy(_) => Backend::Legacy,
+        }
+    }
+}
+
+/// Chains, jumps and rules that are to be there.
+///
+/// ```
+/// # fn main() -> Result<(), chainwright::Error> {
+/// # chainwright::netns::Sandbox::new()?.run(|| {
+/// use chainwright::iptables::{Family, Iptables};
+/// use chainwright_kube::declared::Declared;
+///
+/// let text = "*filter\n:AGENT -\n-I INPUT -j AGENT\n-A AGENT -s 192.0.2.1 -j DROP\nCOMMIT\n";
+/// let declared = Declared::of_text(Family::Ipv4, text).expect("it is a text of rules");
+/// let mut iptables = Iptables::nft()?;
+/// assert_eq!(declared.check(&mut iptables)?.len(), 3);
+/// declared.ensure(&mut iptables)?;
+/// assert!(declared.check(&mut iptables)?.is_empty());
+/// # Ok::<(), chainwright::Error>(()) })?
+/// # }
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct Declared {
+    /// In an order in which no rule jumps to a chain that comes later, but for chains that are named without rules first.
+    pub(super) chains: Vec<Wanted>,
+    /// Whether the hint may be made while the other backend has one.
+    pub(super) second_hint: bool,
+}
+
+impl Declared {
+    /// What is missing.
+    ///
+    /// # Errors
+    /// [`Error::Read`] or [`Error::Tables`], [`Error::Ineffective`] when a built-in chain is there but not hooked in,
+    /// [`Error::Set`], or [`Error::Contended`] when the ruleset kept changing.
+    pub fn check<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
+        match tables.into() {
+            Through::Nft(connection) => self.check_nft(connection),
+            Through::Legacy(iptables) => self.check_legacy(iptables),
+        }
+    }
+
+    /// Makes what is missing, and returns it. If nothing is, nothing is changed. Rules of others are left alone.
+    ///
+    /// On nf_tables it is one transaction. Of legacy tables each is replaced at once, under their lock, and `mangle`, which
+    /// has the hint, last. Where somebody else changes the tables meanwhile it begins again, as the handle's `with_retry` says.
+    ///
+    /// The hint ([`HINT`](super::kubelet::HINT)) is not made while the other backend of the calling thread's network
+    /// namespace has one, as far as that may be looked at.
+    ///
+    /// # Errors
+    /// As [`check`](Self::check), [`Error::Commit`], and [`Error::HintElsewhere`].
+    #[tracing::instrument(level = "debug", skip_all)]
+    pub fn ensure<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
+        match tables.into() {
+            Through::Nft(connection) => self.ensure_nft(connection),
+            Through::Legacy(iptables) => self.ensure_legacy(iptables),
+        }
+    }
+
+    /// Refuses to make a hint that the other backend has. `is_here` tells whether these are the tables of the calling thread's
+    /// network namespace.
+    fn allow(
+        &self,
+        missing: &[Item],
+        wanted: Backend,
+        is_here: impl FnOnce() -> bool,
+    ) -> Result<(), Error> {
+        let hints = missing
+            .iter()
+            .filter(|item| item.rule.is_none() && item.chain == super::kubelet::HINT);
+        let hints: Vec<_> = hints.collect();
+        if self.second_hint || hints.is_empty() || !is_here() {
+            return Ok(());
+        }
+        for hint in hints {
+            let there = match wanted {
+                Backend::Nft => Backend::Legacy,
+                Backend::Legacy => Backend::Nft,
+            };
+            // The node's families go together: a hint of the other one counts, too.
+            for family in [hint.family, other(hint.family)] {
+                match detect::has_hint(there, family) {
+                    Ok(false) => {}
+                    Ok(true) => {
+                        return Err(Error::HintElsewhere {
+                            family,
+                            there,
+                            wanted,
+                        });
+                    }
+                    Err(error) => tracing::warn!(
+                        %error,
+                        "whether the other backend has a hint cannot be known"
+                    ),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The tables that its chains are in, each once.
+    pub(super) fn tables(&self) -> Vec<(Family, &str)> {
+        let mut tables = Vec::new();
+        for wanted in &self.chains {
+            if !tables.contains(&wanted.place_of()) {
+                tables.push(wanted.place_of());
+            }
+        }
+        tables
+    }
+
+    /// The same for who guards tables of nf_tables.
+    fn scopes(&self) -> Vec<Scope<'_>> {
+        let tables = self.tables().into_iter();
+        tables
+            .map(|(family, table)| Scope::table(family.into(), table))
+            .collect()
+    }
+
+    /// Whether nothing is declared.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.chains.is_empty()
+    }
+}
+
+const fn other(family: Family) -> Family {
+    match family {
+        Family::Ipv4 => Family::Ipv6,
+        Family::Ipv6 => Family::Ipv4,
+    }
+}

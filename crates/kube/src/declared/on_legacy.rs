@@ -1,0 +1,167 @@
+//! In the legacy tables, through the view that both backends have.
+
+use std::collections::HashSet;
+
+use super::complete::{Completion, missing};
+use super::{Declared, Error, Found, Item, Place, Wanted};
+use chainwright::iptables::{
+    self, Backend, Counters, Edit, Entry, Family, Iptables, NotExpressible, Rule, TableEdit, Target,
+};
+
+/// The table with the hint is changed last: it is there when everything else is.
+const LAST: &str = "mangle";
+
+/// Changes these tables, each at once.
+pub(crate) fn change<R>(
+    iptables: &mut Iptables,
+    mut tables: Vec<(Family, &str)>,
+    edit: impl FnMut(&mut Edit<'_>) -> Result<R, iptables::Error>,
+) -> Result<R, Error> {
+    tables.sort_by_key(|(_, table)| *table == LAST);
+    Ok(iptables.update_tables(&tables, edit)?)
+}
+
+impl Declared {
+    /// What is missing of tables that were read. None is made for it.
+    pub(super) fn check_legacy(&self, iptables: &mut Iptables) -> Result<Vec<Item>, Error> {
+        let mut all = Vec::new();
+        for family in Family::ALL {
+            let names: Vec<&str> = self
+                .tables()
+                .into_iter()
+                .filter_map(|(of, name)| (of == family).then_some(name))
+                .collect();
+            if names.is_empty() {
+                continue;
+            }
+            let tables = iptables.read(family, &names)?;
+            let mut named = HashSet::new();
+            for wanted in self.chains.iter().filter(|wanted| wanted.family == family) {
+                let chain = tables
+                    .table(&wanted.table)
+                    .and_then(|table| table.chain(&*wanted.chain));
+                let found = match chain {
+                    None => Found::default(),
+                    Some(chain) => {
+                        // Sets have their names here, as they were declared.
+                        let entries = chain.rules().map(|rule| tables.entry(&rule));
+                        Found::among(entries, &wanted.rules)
+                    }
+                };
+                let make = !found.exists && named.insert((&wanted.table, &wanted.chain));
+                let completion = Completion::of(wanted, &found);
+                all.extend(missing(wanted, make, &completion));
+            }
+        }
+        Ok(all)
+    }
+
+    pub(super) fn ensure_legacy(&self, iptables: &mut Iptables) -> Result<Vec<Item>, Error> {
+        // Only tables of which something is missing are replaced, or made.
+        let before = self.check_legacy(iptables)?;
+        if before.is_empty() {
+            return Ok(before);
+        }
+        self.allow(&before, Backend::Legacy, || true)?;
+        let lacks = |(family, table): &(Family, &str)| {
+            let mut items = before.iter();
+            items.any(|item| (item.family, &*item.table) == (*family, *table))
+        };
+        let tables: Vec<_> = self.tables().into_iter().filter(lacks).collect();
+        change(iptables, tables.clone(), |edit| {
+            let mut all = Vec::new();
+            let chains = self.chains.iter();
+            let chains: Vec<&Wanted> = chains.filter(|w| tables.contains(&w.place_of())).collect();
+            let mut made = Vec::with_capacity(chains.len());
+            for wanted in &chains {
+                let mut table = edit.table(wanted.family, &wanted.table)?;
+                made.push(!table.has_chain(&*wanted.chain)?);
+                table.ensure_chain(&*wanted.chain)?;
+            }
+            for (wanted, made) in chains.into_iter().zip(made) {
+                let rules = wanted.resolved()?;
+                let mut table = edit.table(wanted.family, &wanted.table)?;
+                let entries = table.rules(&*wanted.chain)?;
+                let found = Found::among(entries, &rules);
+                let completion = Completion::of(wanted, &found);
+                all.extend(missing(wanted, made, &completion));
+                if !completion.is_empty() {
+                    wanted.complete(&mut table, &rules, &completion)?;
+                }
+            }
+            Ok(all)
+        })
+    }
+}
+
+impl Found {
+    /// A chain of these rules, of which some are to be there.
+    pub(crate) fn among(
+        entries: impl IntoIterator<Item = Result<Entry, NotExpressible>>,
+        rules: &[Rule],
+    ) -> Self {
+        let mut found = Self {
+            exists: true,
+            ..Self::default()
+        };
+        for (place, entry) in (0..).zip(entries) {
+            found.total += 1;
+            let which = entry.ok().and_then(|entry| {
+                rules
+                    .iter()
+                    .position(|wanted| wanted.means_the_same(&entry.rule))
+            });
+            found.rules.extend(which.map(|which| (which, place)));
+        }
+        found
+    }
+
+    /// Looks at a chain of a legacy table that is in use. What leads to it is counted as nf_tables count it: its rules, and
+    /// the rules of the table that jump to it, or that may.
+    pub(crate) fn look_in(
+        table: &mut TableEdit<'_>,
+        wanted: &Wanted,
+    ) -> Result<Self, iptables::Error> {
+        if !table.has_chain(&*wanted.chain)? {
+            return Ok(Self::default());
+        }
+        let mut found = Self::among(table.rules(&*wanted.chain)?, &wanted.rules);
+        let mut references = found.total;
+        for chain in table.chains()? {
+            for entry in table.rules(&chain)? {
+                let leads = match entry.as_ref().map(|entry| &entry.rule.target) {
+                    Ok(Target::Jump(to) | Target::Goto(to)) => *to == *wanted.chain,
+                    Ok(_) => false,
+                    // It may lead anywhere.
+                    Err(_) => true,
+                };
+                references += usize::from(leads);
+            }
+        }
+        found.references = u32::try_from(references).unwrap_or(u32::MAX);
+        Ok(found)
+    }
+}
+
+impl Wanted {
+    fn complete(
+        &self,
+        table: &mut TableEdit<'_>,
+        rules: &[Rule],
+        completion: &Completion,
+    ) -> Result<(), iptables::Error> {
+        let chain = &*self.chain;
+        // From the last to the first, places stay what they are.
+        for &place in completion.delete.iter().rev() {
+            table.delete_number(chain, place as usize + 1)?;
+        }
+        for &index in &completion.put {
+            let rule = &rules[index];
+            match self.place {
+                Place::Head => table.insert(chain, 1, rule, Counters::default())?,
+                Place::End => table.append(chain, rule)?,
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,273 @@
+//! In nf_tables: looked at and changed in one transaction.
+
+use std::collections::HashSet;
+
+use super::complete::{Completion, missing};
+use super::{Declared, Error, Found, Item, Wanted};
+use chainwright::iptables::nft::{Unwritable, chain, decode, encode};
+use chainwright::iptables::{Backend, Entry, Rule, SetError, builtin};
+use chainwright::nft::{
+    CommitError, Connection, Guard, Outcome, RuleFilter, Table, TableFlags, Transaction,
+};
+use chainwright::{netlink, nft};
+
+/// Why an attempt was broken off.
+pub(crate) enum Attempt {
+    /// The ruleset changed: begin again.
+    Again,
+    /// An error to be reported.
+    Failed(Error),
+}
+
+impl From<netlink::Error> for Attempt {
+    fn from(error: netlink::Error) -> Self {
+        match error {
+            netlink::Error::Interrupted => Self::Again,
+            error => Self::Failed(error.into()),
+        }
+    }
+}
+
+impl From<CommitError> for Attempt {
+    fn from(error: CommitError) -> Self {
+        if error.generation_moved() {
+            Self::Again
+        } else {
+            Self::Failed(Error::Commit(Box::new(error)))
+        }
+    }
+}
+
+impl From<netlink::MessageError> for Attempt {
+    fn from(error: netlink::MessageError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<Unwritable> for Attempt {
+    fn from(error: Unwritable) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<SetError> for Attempt {
+    fn from(error: SetError) -> Self {
+        Self::Failed(error.into())
+    }
+}
+
+impl From<Error> for Attempt {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
+    }
+}
+
+/// How an attempt ended well.
+enum Done<T> {
+    /// A commit through the guard.
+    Committed(T),
+    /// Something was only read: it is so if the guard holds.
+    Read(T),
+}
+
+/// What a commit was to do of which it could not be known whether it did.
+type Unknown<T> = Option<(T, CommitError)>;
+
+/// Plans a change on one state of the tables and commits it, and again if they changed meanwhile. Where nothing is to be
+/// changed, nothing is committed.
+pub(crate) fn change<T: Clone>(
+    declared: &Declared,
+    nft: &mut Connection,
+    mut plan: impl FnMut(&mut Connection, &Guard) -> Result<(Transaction, T), Attempt>,
+) -> Result<T, Error> {
+    let mut unknown = None;
+    let done = attempt(declared, nft, |nft, guard| {
+        let (mut transaction, done) = plan(nft, guard)?;
+        if transaction.is_empty() {
+            return Ok(Done::Read(known(&unknown).unwrap_or(done)));
+        }
+        commit(nft, guard, &mut transaction, done, &mut unknown)
+    });
+    done.map_err(|error| contended(error, unknown))
+}
+
+/// Does `work` on one state of the tables, and again if they changed meanwhile.
+fn attempt<T>(
+    declared: &Declared,
+    nft: &mut Connection,
+    mut work: impl FnMut(&mut Connection, &mut Guard) -> Result<Done<T>, Attempt>,
+) -> Result<T, Error> {
+    let scopes = declared.scopes();
+    let mut attempts = nft.retry().begin();
+    loop {
+        let mut guard = nft.guard_of_attempt(&attempts, &scopes)?;
+        match work(nft, &mut guard) {
+            Ok(Done::Committed(done)) => return Ok(done),
+            Ok(Done::Read(done)) if guard.holds(nft)? => return Ok(done),
+            Ok(Done::Read(_)) | Err(Attempt::Again) => {}
+            Err(Attempt::Failed(Error::Read(error)))
+                if error.ask_again() && attempts.again_after_loss() =>
+            {
+                continue;
+            }
+            Err(Attempt::Failed(error)) => return Err(error),
+        }
+        if !attempts.again() {
+            let attempts = attempts.made();
+            return Err(Error::Contended { attempts });
+        }
+    }
+}
+
+/// Commits. Where it cannot be known whether that was done, what is there is looked at again, once.
+fn commit<T>(
+    nft: &mut Connection,
+    guard: &mut Guard,
+    transaction: &mut Transaction,
+    done: T,
+    unknown: &mut Unknown<T>,
+) -> Result<Done<T>, Attempt> {
+    match guard.commit(nft, transaction) {
+        Ok(()) => Ok(Done::Committed(done)),
+        Err(error) if error.outcome == Outcome::Unknown && unknown.is_none() => {
+            *unknown = Some((done, error));
+            Err(Attempt::Again)
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// What was done after all, now that nothing is left to be done.
+fn known<T: Clone>(unknown: &Unknown<T>) -> Option<T> {
+    unknown.as_ref().map(|(done, _)| done.clone())
+}
+
+/// An error that does not say that nothing was applied where that cannot be known.
+fn contended<T>(error: Error, unknown: Unknown<T>) -> Error {
+    match unknown {
+        Some((_, unknown)) => Error::Commit(Box::new(unknown)),
+        None => error,
+    }
+}
+
+impl Declared {
+    pub(super) fn check_nft(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
+        attempt(self, nft, |nft, guard| {
+            Ok(Done::Read(self.plan(nft, guard)?.1))
+        })
+    }
+
+    pub(super) fn ensure_nft(&self, nft: &mut Connection) -> Result<Vec<Item>, Error> {
+        change(self, nft, |nft, guard| {
+            let (transaction, missing) = self.plan(nft, guard)?;
+            if !transaction.is_empty() {
+                self.allow(&missing, Backend::Nft, || nft.is_of_this_namespace())?;
+            }
+            Ok((transaction, missing))
+        })
+    }
+
+    /// What makes everything complete, and what that is.
+    fn plan(
+        &self,
+        nft: &mut Connection,
+        guard: &Guard,
+    ) -> Result<(Transaction, Vec<Item>), Attempt> {
+        let mut tx = Transaction::new();
+        let mut all = Vec::new();
+        let mut completions = Vec::with_capacity(self.chains.len());
+        let mut made = HashSet::new();
+        for wanted in &self.chains {
+            let rules = wanted.resolved()?;
+            let found = Found::look(nft, guard, wanted, &rules)?;
+            let name = (wanted.place_of(), &*wanted.chain);
+            let make = !found.exists && made.insert(name);
+            if make {
+                tx.add(&Table::new(wanted.family.into(), &*wanted.table))?
+                    .add(&chain(wanted.family, &wanted.table, &wanted.chain))?;
+            }
+            let completion = Completion::of(wanted, &found);
+            all.extend(missing(wanted, make, &completion));
+            completions.push((wanted, rules, completion));
+        }
+        // The chains are there by now, whichever rule jumps to them.
+        for (wanted, rules, completion) in &completions {
+            for &handle in &completion.delete {
+                wanted.delete(&mut tx, handle)?;
+            }
+            for &index in &completion.put {
+                let rule = encode(wanted.family, &wanted.table, &wanted.chain, &rules[index])?;
+                match wanted.place {
+                    super::Place::Head => tx.insert(&rule)?,
+                    super::Place::End => tx.add(&rule)?,
+                };
+            }
+        }
+        Ok((tx, all))
+    }
+}
+
+impl Found {
+    /// Looks at a chain, of which these rules are to be there.
+    pub(crate) fn look(
+        nft: &mut Connection,
+        guard: &Guard,
+        wanted: &Wanted,
+        rules: &[Rule],
+    ) -> Result<Self, Attempt> {
+        let family = nft::Family::from(wanted.family);
+        let (table_name, chain_name) = (&*wanted.table, &*wanted.chain);
+        let ineffective = |chain: Option<&str>, reason| {
+            Attempt::Failed(Error::Ineffective {
+                family,
+                table: table_name.to_owned(),
+                chain: chain.map(str::to_owned),
+                reason,
+            })
+        };
+        let table = nft.table(family, table_name)?;
+        let flags = table.and_then(|table| table.flags()).unwrap_or_default();
+        if flags.contains(TableFlags::DORMANT) {
+            return Err(ineffective(None, "the table is dormant"));
+        }
+        let Some(chain) = nft.chain(family, table_name, chain_name)? else {
+            return Ok(Self::default());
+        };
+        if let Some(builtin) = builtin(table_name, chain_name)
+            && !builtin.is(&chain)
+        {
+            let reason = "the chain is not hooked in as the built-in chain of its name";
+            return Err(ineffective(Some(chain_name), reason));
+        }
+        let mut found = Self {
+            exists: true,
+            references: chain.references().unwrap_or(0),
+            ..Self::default()
+        };
+        let listed = nft.rules(RuleFilter::chain(family, table_name, chain_name))?;
+        let listed = listed.for_each(|encoded| {
+            found.total += 1;
+            let Ok(Entry { rule, .. }) = decode(&encoded) else {
+                return;
+            };
+            let which = rules.iter().position(|wanted| wanted.means_the_same(&rule));
+            found
+                .rules
+                .extend(which.map(|which| (which, encoded.handle())));
+        });
+        guard.dumped(listed)?;
+        Ok(found)
+    }
+}
+
+impl Wanted {
+    pub(crate) fn delete(
+        &self,
+        tx: &mut Transaction,
+        handle: u64,
+    ) -> Result<(), netlink::MessageError> {
+        let mut rule = nft::Rule::new(self.family.into(), &*self.table, &*self.chain);
+        rule.handle = Some(handle);
+        tx.delete(&rule).map(drop)
+    }
+}

@@ -1,0 +1,395 @@
+//! Which backend a node's Kubernetes uses.
+//!
+//! A kubelet makes the hint `KUBE-IPTABLES-HINT` and its canary in the table `mangle` of the backend that its iptables works
+//! with, so that others find it: iptables-wrappers, Calico and azure-npm look for these two. A [`Detector`] looks for them by
+//! their names, in both backends and both families: it makes no table and loads no module. What kube-proxy makes decides
+//! nothing, since that itself followed the hint, or a default where there was none.
+//!
+//! ```
+//! # fn main() -> Result<(), chainwright::Error> {
+//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! use chainwright_kube::detect::{Detector, Verdict};
+//! use chainwright_kube::kubelet::Kubelet;
+//! use chainwright::nft::Connection;
+//!
+//! let mut detector = Detector::open();
+//! assert_eq!(detector.look().verdict(), Verdict::Undetermined);
+//! Kubelet::new().ensure(&mut Connection::open()?)?;
+//! assert_eq!(detector.look().verdict(), Verdict::Nft);
+//! # Ok::<(), chainwright::Error>(()) })?
+//! # }
+//! ```
+
+mod evidence;
+mod watch;
+
+use std::fmt;
+
+use bstr::BStr;
+
+use super::kubelet;
+use chainwright::iptables::{Backend, Family};
+use chainwright::legacy::{self, Lookup, Table};
+use chainwright::netlink;
+use chainwright::nft::{self, Connection};
+
+pub use evidence::{Evidence, Owned, PREFIXES, ServiceTable, ServiceTableKind};
+pub use watch::{Watch, WatchOptions};
+
+/// The table that has the hint.
+const MANGLE: &str = "mangle";
+
+/// The chain that kube-proxy watches.
+pub(super) const PROXY_CANARY: &str = "KUBE-PROXY-CANARY";
+
+/// Whether a chain of this name says that a kubelet or kube-proxy is at work in its backend: the hint, and the canaries that
+/// they watch.
+///
+/// ```
+/// use chainwright_kube::detect::is_of_an_agent;
+///
+/// assert!(is_of_an_agent("KUBE-IPTABLES-HINT".into()));
+/// assert!(is_of_an_agent("KUBE-PROXY-CANARY".into()));
+/// assert!(!is_of_an_agent("KUBE-SERVICES".into()));
+/// ```
+#[must_use]
+pub fn is_of_an_agent(chain: &BStr) -> bool {
+    [kubelet::HINT, kubelet::CANARY, PROXY_CANARY]
+        .iter()
+        .any(|name| chain == *name)
+}
+
+/// Which backend the node's components use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Verdict {
+    /// nf_tables: there is a hint or canary, and none in the legacy tables.
+    Nft,
+    /// The legacy tables: there is a hint or canary, and none in nf_tables.
+    Legacy,
+    /// Both have a hint or a canary: components that look for them may have chosen differently.
+    Mixed,
+    /// Neither has one: kubelet has not initialised, or what it made was flushed.
+    Undetermined,
+    /// It cannot be known: a backend could not be looked at, or the kernel has neither.
+    Unavailable,
+}
+
+impl Verdict {
+    /// The backend, if it is one.
+    #[must_use]
+    pub const fn backend(self) -> Option<Backend> {
+        match self {
+            Self::Nft => Some(Backend::Nft),
+            Self::Legacy => Some(Backend::Legacy),
+            _ => None,
+        }
+    }
+
+    /// Its name: `nft`, `legacy`, `mixed`, `undetermined`, `unavailable`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Nft => "nft",
+            Self::Legacy => "legacy",
+            Self::Mixed => "mixed",
+            Self::Undetermined => "undetermined",
+            Self::Unavailable => "unavailable",
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    /// As [`name`](Self::name).
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// What a family's `mangle` has of what tells the backend.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Marks {
+    /// [`HINT`](super::kubelet::HINT)
+    pub hint: bool,
+    /// [`CANARY`](super::kubelet::CANARY)
+    pub canary: bool,
+}
+
+impl Marks {
+    /// Whether there is either.
+    #[must_use]
+    pub const fn any(self) -> bool {
+        self.hint || self.canary
+    }
+}
+
+/// What a look into a family of a backend found.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Look {
+    /// These.
+    Marks(Marks),
+    /// The kernel does not have it: it is not built, or its module is not loaded.
+    Absent,
+    /// It could not be looked at, for this reason.
+    Failed(String),
+}
+
+impl Look {
+    /// What was found; nothing where there is nothing to look into.
+    #[must_use]
+    pub fn marks(&self) -> Marks {
+        match self {
+            Self::Marks(marks) => *marks,
+            _ => Marks::default(),
+        }
+    }
+}
+
+/// What was found at one moment, by backend and family.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Detection {
+    /// In nf_tables, IPv4 and IPv6.
+    pub nft: [Look; 2],
+    /// In the legacy tables, IPv4 and IPv6.
+    pub legacy: [Look; 2],
+}
+
+impl Detection {
+    /// What it comes to. A backend that could not be looked at is never taken for an empty one.
+    #[must_use]
+    pub fn verdict(&self) -> Verdict {
+        let all = || self.nft.iter().chain(&self.legacy);
+        let any = |looks: &[Look; 2]| looks.iter().any(|look| look.marks().any());
+        match (any(&self.nft), any(&self.legacy)) {
+            (true, true) => Verdict::Mixed,
+            _ if all().any(|look| matches!(look, Look::Failed(_))) => Verdict::Unavailable,
+            (true, false) => Verdict::Nft,
+            (false, true) => Verdict::Legacy,
+            _ if all().all(|look| *look == Look::Absent) => Verdict::Unavailable,
+            (false, false) => Verdict::Undetermined,
+        }
+    }
+
+    /// What was found in a backend.
+    #[must_use]
+    pub const fn of(&self, backend: Backend) -> &[Look; 2] {
+        match backend {
+            Backend::Nft => &self.nft,
+            Backend::Legacy => &self.legacy,
+        }
+    }
+}
+
+/// Looks for what tells the backend, in the network namespace in which it was opened.
+///
+/// It costs four requests to nf_tables, however many chains there are, and where the legacy `mangle` is in use, reading that
+/// table.
+#[derive(Debug)]
+pub struct Detector {
+    /// The way to nf_tables; none while they are not loaded.
+    nft: Option<Connection>,
+    /// For each family the way to its legacy tables, or that there is none.
+    legacy: [Result<legacy::Connection, legacy::Error>; 2],
+    /// Where legacy tables are read.
+    table: Table,
+}
+
+impl Detector {
+    /// One for the calling thread's network namespace. Opening does not fail: what stands in the way stands in what is found.
+    #[must_use]
+    pub fn open() -> Self {
+        Self {
+            nft: None,
+            legacy: LEGACY.map(legacy::Connection::open),
+            table: Table::empty(legacy::Family::Ipv4),
+        }
+    }
+
+    /// What is there now.
+    pub fn look(&mut self) -> Detection {
+        Detection {
+            nft: self.look_nft(),
+            legacy: [self.look_legacy(0), self.look_legacy(1)],
+        }
+    }
+
+    fn look_nft(&mut self) -> [Look; 2] {
+        let connection = match &mut self.nft {
+            Some(connection) => connection,
+            None => match Connection::open_to_look() {
+                Ok(connection) => self.nft.insert(connection),
+                Err(error) => return [(); 2].map(|()| of_nft(&error)),
+            },
+        };
+        Family::ALL.map(|family| match marks_of_nft(connection, family) {
+            Ok(marks) => Look::Marks(marks),
+            Err(error) => of_nft(&error),
+        })
+    }
+
+    fn look_legacy(&mut self, index: usize) -> Look {
+        let connection = &mut self.legacy[index];
+        if connection.is_err() {
+            // Its module may have been loaded meanwhile.
+            *connection = legacy::Connection::open(LEGACY[index]);
+        }
+        let connection = match connection {
+            Ok(connection) => connection,
+            Err(error) => return of_legacy(error),
+        };
+        match connection.read_into(MANGLE, &mut self.table) {
+            Ok(Lookup::InUse(table)) => Look::Marks(marks_of_legacy(table)),
+            Ok(Lookup::NotInUse) => Look::Marks(Marks::default()),
+            Err(error) => of_legacy(&error),
+        }
+    }
+}
+
+/// The legacy families in the order of [`Family::ALL`].
+const LEGACY: [legacy::Family; 2] = [legacy::Family::Ipv4, legacy::Family::Ipv6];
+
+fn marks_of_nft(connection: &mut Connection, family: Family) -> Result<Marks, netlink::Error> {
+    let family = nft::Family::from(family);
+    Ok(Marks {
+        hint: connection.chain_exists(family, MANGLE, kubelet::HINT)?,
+        canary: connection.chain_exists(family, MANGLE, kubelet::CANARY)?,
+    })
+}
+
+fn marks_of_legacy(table: &Table) -> Marks {
+    let mut marks = Marks::default();
+    for chain in table.chains() {
+        marks.hint |= chain.name() == kubelet::HINT;
+        marks.canary |= chain.name() == kubelet::CANARY;
+    }
+    marks
+}
+
+fn of_nft(error: &netlink::Error) -> Look {
+    match error {
+        netlink::Error::NotLoaded => Look::Absent,
+        error => Look::Failed(error.to_string()),
+    }
+}
+
+fn of_legacy(error: &legacy::Error) -> Look {
+    match error {
+        legacy::Error::NotBuilt { .. } => Look::Absent,
+        error => Look::Failed(error.to_string()),
+    }
+}
+
+/// Whether a family of a backend has the hint, in the calling thread's network namespace.
+pub(super) fn has_hint(backend: Backend, family: Family) -> Result<bool, chainwright::Error> {
+    match backend {
+        Backend::Nft => match Connection::open_to_look() {
+            Ok(mut connection) => Ok(marks_of_nft(&mut connection, family)?.hint),
+            Err(netlink::Error::NotLoaded) => Ok(false),
+            Err(error) => Err(error.into()),
+        },
+        Backend::Legacy => match legacy::Connection::open(family.into()) {
+            Ok(connection) => Ok(match connection.read(MANGLE)? {
+                Lookup::InUse(table) => marks_of_legacy(&table).hint,
+                Lookup::NotInUse => false,
+            }),
+            Err(legacy::Error::NotBuilt { .. }) => Ok(false),
+            Err(error) => Err(error.into()),
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const NONE: Look = Look::Marks(Marks {
+        hint: false,
+        canary: false,
+    });
+    const HINT: Look = Look::Marks(Marks {
+        hint: true,
+        canary: false,
+    });
+
+    fn denied() -> Look {
+        Look::Failed("denied".into())
+    }
+
+    /// What this machine's kernel cannot be made into: one that lacks a backend, one that does not let look.
+    #[test]
+    fn a_backend_that_is_not_known_is_not_taken_for_an_empty_one() {
+        for (nft, legacy, verdict) in [
+            ([HINT, NONE], [Look::Absent, Look::Absent], Verdict::Nft),
+            (
+                [NONE, NONE],
+                [Look::Absent, Look::Absent],
+                Verdict::Undetermined,
+            ),
+            ([Look::Absent, Look::Absent], [NONE, HINT], Verdict::Legacy),
+            (
+                [Look::Absent, Look::Absent],
+                [NONE, Look::Absent],
+                Verdict::Undetermined,
+            ),
+            (
+                [Look::Absent, Look::Absent],
+                [Look::Absent, Look::Absent],
+                Verdict::Unavailable,
+            ),
+            (
+                [denied(), denied()],
+                [denied(), denied()],
+                Verdict::Unavailable,
+            ),
+            ([HINT, NONE], [denied(), NONE], Verdict::Unavailable),
+            ([denied(), denied()], [HINT, HINT], Verdict::Unavailable),
+            // It is in both, whatever else there may be.
+            ([HINT, denied()], [HINT, NONE], Verdict::Mixed),
+            ([HINT, NONE], [NONE, HINT], Verdict::Mixed),
+        ] {
+            let detection = Detection { nft, legacy };
+            assert_eq!(detection.verdict(), verdict, "{detection:?}");
+        }
+    }
+
+    /// `nft` is not empty where it could not be looked at.
+    #[test]
+    fn legacy_tables_alone_are_used_only_where_nf_tables_were_looked_at() {
+        let owned = |backend| Owned {
+            backend,
+            family: Family::Ipv4,
+            table: "nat".into(),
+            prefix: PREFIXES[0],
+            chains: 1,
+            rules: 0,
+            first: "KUBE-SERVICES".into(),
+        };
+        let (nft, old) = (Backend::Nft, Backend::Legacy);
+        for (chains, uncounted, expected) in [
+            (&[][..], &[][..], false),
+            (&[old], &[], true),
+            (&[nft], &[], false),
+            (&[nft, old], &[], false),
+            (&[old], &[nft], false),
+            (&[old], &[old, nft], false),
+            // Of one of its families.
+            (&[old], &[old], true),
+        ] {
+            let evidence = Evidence {
+                detection: Detection {
+                    nft: [NONE, NONE],
+                    legacy: [NONE, NONE],
+                },
+                nft_loaded: true,
+                counts_rules: true,
+                legacy: LEGACY.map(|_| Ok(legacy::Status::NotInUse)),
+                owned: chains.iter().map(|&backend| owned(backend)).collect(),
+                services: Vec::new(),
+                uncounted: uncounted
+                    .iter()
+                    .map(|&backend| (backend, netlink::Error::NotLoaded.into()))
+                    .collect(),
+            };
+            assert_eq!(evidence.is_legacy_only(), expected, "{evidence:?}");
+        }
+    }
+}

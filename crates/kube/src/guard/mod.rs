@@ -1,0 +1,561 @@
+//! Chains and rules that are kept: what vanishes is made again at once, and it is told who took it away.
+//!
+//! Kubelet and kube-proxy watch one chain each, the canary, and look for it every half a minute or minute: who flushes the
+//! rules and leaves the chain, or restores a file without that table, is not noticed. A [`Guard`] watches everything that is
+//! [declared](super::declared::Declared), chains, jumps and rules. nf_tables tell of each change as it is committed; the
+//! legacy tables do not tell, and are asked for their size in [intervals](GuardOptions::poll). Where netfilter is audited,
+//! the [audit log](Guard::with_audit) tells of them, too.
+//!
+//! ```
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! # let sandbox = chainwright::netns::Sandbox::new()?;
+//! # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! use std::sync::mpsc;
+//! use chainwright::iptables::{Backend, Family, Iptables};
+//! use chainwright_kube::guard::{Event, Guard, GuardOptions};
+//! use chainwright_kube::kubelet::Kubelet;
+//!
+//! let (sender, notices) = mpsc::channel();
+//! let guard = Guard::open(Kubelet::new().declared(), Backend::Nft, GuardOptions::default())?;
+//! let running = guard.start(move |notice| { let _ = sender.send(notice); })?;
+//! assert!(matches!(notices.recv()?.event, Event::Ready { .. }));
+//!
+//! Iptables::nft()?.update(Family::Ipv4, "filter", |table| table.flush_all())?;
+//! let Event::Repaired(repair) = notices.recv()?.event else { panic!() };
+//! assert_eq!(repair.items[0].to_string(), "ip filter: -A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment \
+//!     --comment \"block incoming localnet connections\" -m conntrack ! --ctstate RELATED,ESTABLISHED,DNAT -j DROP");
+//! println!("{} by {}", repair.items.len(), repair.by[0]);
+//! running.stop();
+//! # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! # What it does when
+//! At the beginning everything that is missing is made; where that fails it is tried again until it is done. Later, what
+//! vanishes is made again at once, and once more at the end of a burst, since a `systemctl restart iptables` makes some twenty
+//! commits and takes away again what was made between them. Who takes away again and again what is made has their way after
+//! [some time](PaceOptions::repairs): the guard says that it gives way, and comes back later. Where the kernel dropped events
+//! everything is looked at anew. [`Pace`] decides all this, without a clock or a kernel.
+//!
+//! At rest it waits for events of nf_tables without a deadline, and wakes for nothing else. A node that changes its tables wakes
+//! it for each change, of which it looks at the names.
+//!
+//! With the feature `metrics` it counts what it does, for the recorder of the crate `metrics`:
+//! `chainwright_guard_repairs_total`, `chainwright_guard_vanished_total`, `chainwright_guard_failures_total`,
+//! `chainwright_guard_gave_way_total`, `chainwright_guard_lost_total`, and a histogram `chainwright_guard_repair_seconds`.
+
+mod audit;
+mod culprit;
+mod metrics;
+mod notice;
+mod pace;
+mod poll;
+mod run;
+#[cfg(feature = "tokio")]
+mod task;
+
+use std::collections::{HashMap, HashSet};
+use std::fs;
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd};
+use std::path::PathBuf;
+use std::time::{Duration, Instant, SystemTime};
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::declared::{self, Declared, Through};
+use chainwright::Retry;
+use chainwright::iptables::{Backend, Family, Iptables};
+use chainwright::legacy::LockPolicy;
+use chainwright::nft::live::{Change, EventObject, Item as Told, Monitor, MonitorOptions};
+use chainwright::nft::{self, Connection};
+
+pub use audit::AuditLog;
+pub use culprit::{Culprit, Parent};
+pub use notice::{Event, Notice, Repair};
+pub use pace::{Outcome, Pace, PaceOptions};
+use poll::Poll;
+pub use run::Running;
+
+/// How many events are taken in before it is looked.
+const AT_ONCE: usize = 4096;
+/// Of how many changes in a row it is kept who made them.
+const CULPRITS: usize = 16;
+
+/// Why there is no guard.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The tables cannot be opened.
+    #[error(transparent)]
+    Tables(#[from] declared::Error),
+    /// No thread could be started, or not be stopped later.
+    #[error("cannot start the guard's thread")]
+    Thread(#[source] io::Error),
+}
+
+/// How a guard watches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GuardOptions {
+    /// When it looks and repairs.
+    pub pace: PaceOptions,
+    /// How often legacy tables are asked for their size and number of entries: what vanishes is seen no later. It costs some
+    /// microseconds a table.
+    pub poll: Duration,
+    /// At every so many polls legacy tables are read whole: a change that leaves size and number the same is seen then.
+    pub whole: u32,
+    /// How the changes of nf_tables are received.
+    pub monitor: MonitorOptions,
+    /// How patient one repair is with others who change the tables meanwhile.
+    pub retry: Retry,
+}
+
+impl Default for GuardOptions {
+    /// Legacy tables are polled each second, and read whole twice a minute.
+    fn default() -> Self {
+        Self {
+            pace: PaceOptions::default(),
+            poll: Duration::from_secs(1),
+            whole: 30,
+            monitor: MonitorOptions {
+                // What is queued while it repairs; what is lost is looked for.
+                receive_buffer: 8 << 20,
+                ..MonitorOptions::default()
+            },
+            retry: Retry::DEFAULT,
+        }
+    }
+}
+
+/// Keeps what is declared.
+///
+/// It is opened in the calling thread's network namespace, and [runs](Self::start) in a thread of its own, or with the feature
+/// `tokio` as a task (`Guard::run`).
+#[derive(Debug)]
+pub struct Guard {
+    declared: Declared,
+    names: Names,
+    way: Way,
+    pace: Pace,
+    /// Whether everything was there once.
+    is_ready: bool,
+    /// Who changed what is guarded since it was complete.
+    by: Vec<Culprit>,
+    /// Since when that is.
+    since: Option<(Instant, SystemTime)>,
+    /// The last failure that was told.
+    failure: Option<String>,
+    /// Whether events cannot be received until it was looked again.
+    is_deaf: bool,
+    /// Whether no event is left to be taken in.
+    #[cfg_attr(
+        not(feature = "tokio"),
+        allow(dead_code, reason = "a thread waits for the socket itself")
+    )]
+    has_heard_all: bool,
+}
+
+#[derive(Debug)]
+enum Way {
+    Nft {
+        connection: Box<Connection>,
+        monitor: Box<Monitor>,
+    },
+    Legacy {
+        iptables: Box<Iptables>,
+        poll: Box<Poll>,
+        audit: Option<Box<AuditLog>>,
+        /// The network namespace, as `/proc` names it.
+        namespace: Option<PathBuf>,
+    },
+}
+
+impl Guard {
+    /// Opens the tables, and listens from here on.
+    ///
+    /// # Errors
+    /// Those of opening them, and of listing legacy ones.
+    pub fn open(
+        declared: Declared,
+        backend: Backend,
+        options: GuardOptions,
+    ) -> Result<Self, Error> {
+        let now = Instant::now();
+        let way = match backend {
+            Backend::Nft => {
+                let open = || {
+                    let connection = Connection::open()?.with_retry(options.retry);
+                    let monitor = options.monitor.open_beside(&connection)?;
+                    Ok((Box::new(connection), Box::new(monitor)))
+                };
+                let opened: Result<_, chainwright::netlink::Error> = open();
+                let (connection, monitor) = opened.map_err(declared::Error::from)?;
+                Way::Nft {
+                    connection,
+                    monitor,
+                }
+            }
+            Backend::Legacy => {
+                let iptables = Iptables::legacy().map_err(declared::Error::from)?;
+                let mut iptables = iptables.with_retry(options.retry);
+                for family in Family::ALL {
+                    // Who may not read the tables' names now may not later either.
+                    if declared.tables().iter().any(|(of, _)| *of == family) {
+                        let names = iptables.tables_in_use(family);
+                        names.map_err(declared::Error::from)?;
+                    }
+                }
+                Way::Legacy {
+                    iptables: Box::new(iptables),
+                    poll: Box::new(Poll::new(&declared, &options, now)),
+                    audit: None,
+                    namespace: fs::read_link("/proc/thread-self/ns/net").ok(),
+                }
+            }
+        };
+        Ok(Self {
+            names: Names::of(&declared),
+            declared,
+            way,
+            pace: Pace::new(options.pace, now),
+            is_ready: false,
+            by: Vec::new(),
+            since: None,
+            failure: None,
+            is_deaf: false,
+            has_heard_all: false,
+        })
+    }
+
+    /// The same with another lock for changes of legacy tables, as [`Iptables::with_lock`].
+    #[must_use]
+    pub fn with_lock(mut self, policy: LockPolicy, limit: Retry) -> Self {
+        self.way = match self.way {
+            Way::Legacy {
+                iptables,
+                poll,
+                audit,
+                namespace,
+            } => Way::Legacy {
+                iptables: Box::new(iptables.with_lock(policy, limit)),
+                poll,
+                audit,
+                namespace,
+            },
+            nft => nft,
+        };
+        self
+    }
+
+    /// The same and told by the audit subsystem when a legacy table is replaced, and by whom, where that is audited. Then the
+    /// tables are polled when it has been [quiet](PaceOptions::quiet), and in intervals all the same. On nf_tables it is not
+    /// needed, and nothing is changed by it.
+    #[must_use]
+    pub fn with_audit(mut self, log: AuditLog) -> Self {
+        if let Way::Legacy { audit, .. } = &mut self.way {
+            *audit = Some(Box::new(log));
+        }
+        self
+    }
+
+    /// Where the tables live.
+    #[must_use]
+    pub const fn backend(&self) -> Backend {
+        match self.way {
+            Way::Nft { .. } => Backend::Nft,
+            Way::Legacy { .. } => Backend::Legacy,
+        }
+    }
+
+    /// Takes in what happened, and does what is due.
+    fn turn(&mut self, on: &mut dyn FnMut(Notice)) {
+        self.take_in(on);
+        if self.pace.is_due(Instant::now()) {
+            self.look(on);
+        }
+    }
+
+    /// When the next turn is due, if nothing happens before. Where events are left to be taken in, they are readable.
+    fn deadline(&self) -> Option<Instant> {
+        match (&self.way, self.pace.deadline()) {
+            (Way::Legacy { poll, .. }, Some(look)) => Some(look.min(poll.next())),
+            (Way::Legacy { poll, .. }, None) => Some(poll.next()),
+            (Way::Nft { .. }, look) => look,
+        }
+    }
+
+    /// What is readable when something happens; `None` where nobody tells.
+    fn events(&self) -> Option<BorrowedFd<'_>> {
+        match &self.way {
+            Way::Nft { monitor, .. } if !self.is_deaf => Some(monitor.as_fd()),
+            Way::Nft { .. } => None,
+            Way::Legacy { audit, .. } => audit.as_ref().map(|log| log.as_fd()),
+        }
+    }
+
+    fn take_in(&mut self, on: &mut dyn FnMut(Notice)) {
+        match &mut self.way {
+            Way::Legacy { .. } => {
+                // Before it is polled: it tells who made the difference.
+                self.read_log();
+                self.poll();
+            }
+            Way::Nft { .. } => self.hear(on),
+        }
+    }
+
+    fn poll(&mut self) {
+        let now = Instant::now();
+        if let Way::Legacy { poll, .. } = &mut self.way
+            && poll.is_due(now)
+            && poll.differs(now)
+        {
+            self.touched(now);
+        }
+    }
+
+    /// Takes in what is told of legacy tables that were replaced.
+    fn read_log(&mut self) {
+        self.has_heard_all = false;
+        for _ in 0..AT_ONCE {
+            let Way::Legacy {
+                audit,
+                namespace,
+                poll,
+                ..
+            } = &mut self.way
+            else {
+                return;
+            };
+            let next = audit
+                .as_mut()
+                .map(|log| log.try_receive(namespace.as_deref()));
+            match next.unwrap_or(Ok(None)) {
+                Ok(None) => {
+                    self.has_heard_all = true;
+                    return;
+                }
+                Ok(Some(record)) if self.names.has(record.family, record.table.as_bstr()) => {
+                    let now = Instant::now();
+                    poll.told(now, self.pace.options().quiet);
+                    self.is_made_by(Culprit::of_record(&record), now);
+                }
+                Ok(Some(_)) => {}
+                // It is polled.
+                Err(error) => {
+                    tracing::warn!(%error, "the audit log cannot be read any more: who replaces a legacy table is not known");
+                    *audit = None;
+                }
+            }
+        }
+    }
+
+    fn hear(&mut self, on: &mut dyn FnMut(Notice)) {
+        if self.is_deaf {
+            return;
+        }
+        self.has_heard_all = false;
+        for _ in 0..AT_ONCE {
+            let Way::Nft {
+                connection,
+                monitor,
+            } = &mut self.way
+            else {
+                return;
+            };
+            let now = Instant::now();
+            match monitor.try_receive() {
+                Ok(None) => {
+                    self.has_heard_all = true;
+                    return;
+                }
+                Ok(Some(Told::Change(change))) => {
+                    if change.port() != connection.port() && self.names.are_touched(&change) {
+                        self.is_made_by(Culprit::of(&change), now);
+                        self.touched(now);
+                    }
+                }
+                Ok(Some(Told::Lost(lost))) => {
+                    metrics::lost();
+                    let what = lost.to_string();
+                    tell(on, Event::Lost { what });
+                    self.touched(now);
+                }
+                Ok(Some(_)) => {}
+                Err(error) => {
+                    self.is_deaf = true;
+                    self.pace.looked(now, Outcome::Failed);
+                    self.fail(on, &error);
+                    return;
+                }
+            }
+        }
+    }
+
+    /// Somebody changed what is guarded. Of many the first are kept, and the last.
+    fn is_made_by(&mut self, culprit: Culprit, now: Instant) {
+        if self.by.len() == CULPRITS {
+            self.by.pop();
+        }
+        self.by.push(culprit);
+        self.since.get_or_insert_with(|| (now, SystemTime::now()));
+    }
+
+    fn touched(&mut self, now: Instant) {
+        self.since.get_or_insert_with(|| (now, SystemTime::now()));
+        self.pace.changed(now);
+    }
+
+    /// Looks, and makes what is missing.
+    fn look(&mut self, on: &mut dyn FnMut(Notice)) {
+        let start = Instant::now();
+        self.is_deaf = false;
+        let is_trailing = self.pace.is_trailing();
+        let may_repair = self.pace.may_repair(start);
+        if let Way::Legacy { poll, .. } = &mut self.way {
+            poll.remember();
+        }
+        let through = match &mut self.way {
+            Way::Nft { connection, .. } => Through::Nft(connection),
+            Way::Legacy { iptables, .. } => Through::Legacy(iptables),
+        };
+        let done = match may_repair {
+            true => self.declared.ensure(through),
+            false => self.declared.check(through),
+        };
+        let end = Instant::now();
+        let items = match done {
+            Ok(items) => items,
+            Err(error) => {
+                self.pace.looked(end, Outcome::Failed);
+                self.fail(on, &error);
+                return;
+            }
+        };
+        self.failure = None;
+        let outcome = match (items.is_empty(), may_repair) {
+            (true, _) => Outcome::Complete,
+            (false, true) => Outcome::Repaired,
+            (false, false) => Outcome::GaveWay,
+        };
+        self.pace.looked(end, outcome);
+        let by = std::mem::take(&mut self.by);
+        let (began, since) = self.since.take().unwrap_or((start, SystemTime::now()));
+        match outcome {
+            Outcome::GaveWay => {
+                metrics::gave_way();
+                let rest = self.pace.options().rest;
+                let missing = items;
+                tell(on, Event::GaveWay { missing, by, rest });
+            }
+            _ if !self.is_ready => {
+                self.is_ready = true;
+                self.forget_if(outcome == Outcome::Repaired);
+                tell(on, Event::Ready { made: items });
+            }
+            Outcome::Repaired => {
+                self.forget_if(true);
+                let took = end.duration_since(began);
+                metrics::repaired(items.len(), took);
+                let repair = Repair {
+                    items,
+                    by,
+                    since,
+                    took,
+                    trailing: is_trailing,
+                };
+                tell(on, Event::Repaired(repair));
+            }
+            Outcome::Complete | Outcome::Failed => {}
+        }
+    }
+
+    /// Of legacy tables that were changed here it is not known what they look like now.
+    fn forget_if(&mut self, changed: bool) {
+        if let Way::Legacy { poll, .. } = &mut self.way
+            && changed
+        {
+            poll.forget();
+        }
+    }
+
+    fn fail(&mut self, on: &mut dyn FnMut(Notice), error: &dyn std::error::Error) {
+        metrics::failed();
+        let error = causes(error);
+        if self.failure.as_ref() != Some(&error) {
+            self.failure = Some(error.clone());
+            let retry = self.pace.pause();
+            tell(on, Event::Failed { error, retry });
+        }
+    }
+}
+
+fn tell(on: &mut dyn FnMut(Notice), event: Event) {
+    match event {
+        Event::Ready { .. } | Event::Repaired(_) => tracing::info!(name = event.name(), "{event}"),
+        _ => tracing::warn!(name = event.name(), "{event}"),
+    }
+    on(Notice {
+        at: SystemTime::now(),
+        event,
+    });
+}
+
+/// An error and its causes, in one text.
+fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}
+
+/// The names of what is guarded, as events have them.
+#[derive(Debug)]
+struct Names {
+    chains: HashMap<nft::Family, HashMap<BString, HashSet<BString>>>,
+}
+
+impl Names {
+    fn of(declared: &Declared) -> Self {
+        let mut chains: HashMap<_, HashMap<_, HashSet<_>>> = HashMap::new();
+        for wanted in &declared.chains {
+            let family = chains.entry(nft::Family::from(wanted.family));
+            let table = family.or_default().entry(BString::from(&*wanted.table));
+            table.or_default().insert(BString::from(&*wanted.chain));
+        }
+        Self { chains }
+    }
+
+    /// Whether something in this table is guarded.
+    fn has(&self, family: Family, table: &BStr) -> bool {
+        let tables = self.chains.get(&nft::Family::from(family));
+        tables.is_some_and(|tables| tables.contains_key(table))
+    }
+
+    /// Whether a change may have taken away something.
+    fn are_touched(&self, change: &Change) -> bool {
+        change.events().any(|event| {
+            let tables = self.chains.get(&event.family());
+            let Some(chains) = event.table().and_then(|name| tables?.get(name)) else {
+                return false;
+            };
+            match event.object() {
+                Ok(EventObject::Chain(chain)) => match event.is_deletion() {
+                    true => chains.contains(chain.name()),
+                    // It may be one of these, under another name now. A built-in one has another policy.
+                    false => chain.hook().is_none() && !chains.contains(chain.name()),
+                },
+                Ok(EventObject::Rule(rule)) => event.is_deletion() && chains.contains(rule.chain()),
+                Ok(EventObject::Table(_)) | Err(_) => true,
+                Ok(_) => false,
+            }
+        })
+    }
+}

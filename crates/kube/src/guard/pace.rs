@@ -1,0 +1,364 @@
+//! When the guard looks, and when it gives way: decided from what happened when, without a clock or a kernel.
+
+use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+/// How the guard answers to others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PaceOptions {
+    /// A burst is over when nothing has touched what is guarded for so long: then it is looked again. `systemctl restart
+    /// iptables` makes some twenty commits, tens of milliseconds apart.
+    pub quiet: Duration,
+    /// In a burst that does not end it is looked again after so long all the same.
+    pub longest_burst: Duration,
+    /// How often it is repaired at most within [`within`](Self::within). If it would be once more, somebody takes away again
+    /// and again what is made: the guard gives way for [`rest`](Self::rest).
+    pub repairs: usize,
+    /// See [`repairs`](Self::repairs).
+    pub within: Duration,
+    /// How long it gives way.
+    pub rest: Duration,
+    /// How long it waits after a failure before it tries again. Each time it is twice as long as the time before.
+    pub retry: Duration,
+    /// How long it waits at most after a failure.
+    pub longest_retry: Duration,
+}
+
+impl Default for PaceOptions {
+    /// Quiet after 100 milliseconds, or after a second all the same; 30 repairs a minute, or a minute's rest; after failures
+    /// 50 milliseconds to 5 seconds.
+    fn default() -> Self {
+        Self {
+            quiet: Duration::from_millis(100),
+            longest_burst: Duration::from_secs(1),
+            repairs: 30,
+            within: Duration::from_secs(60),
+            rest: Duration::from_secs(60),
+            retry: Duration::from_millis(50),
+            longest_retry: Duration::from_secs(5),
+        }
+    }
+}
+
+/// What came of a look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outcome {
+    /// Everything is there.
+    Complete,
+    /// What was missing was made.
+    Repaired,
+    /// It could not be looked, or not be made.
+    Failed,
+    /// Something is missing, and it was given way.
+    GaveWay,
+}
+
+/// Decides when it is looked, and whether what is missing is made.
+///
+/// At first it is to be looked at once. What others [change](Self::changed) is looked at at once, too; when that made a repair
+/// necessary, what follows closely is looked at when it has become quiet.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use chainwright_kube::guard::{Outcome, Pace, PaceOptions};
+///
+/// let start = Instant::now();
+/// let mut pace = Pace::new(PaceOptions::default(), start);
+/// assert!(pace.is_due(start));
+/// pace.looked(start, Outcome::Complete);
+/// assert_eq!(pace.deadline(), None);
+/// pace.changed(start + Duration::from_secs(7));
+/// assert!(pace.is_due(start + Duration::from_secs(7)));
+/// ```
+#[derive(Debug)]
+pub struct Pace {
+    options: PaceOptions,
+    /// When it is to be looked.
+    look: Option<Instant>,
+    /// The last change, or repair, of a burst that goes on.
+    burst: Option<Instant>,
+    /// The first change in it that was not looked at.
+    held: Option<Instant>,
+    /// When there were repairs, no longer ago than counts.
+    repairs: VecDeque<Instant>,
+    /// Until when it gives way.
+    away: Option<Instant>,
+    failures: u32,
+}
+
+impl Pace {
+    /// To be looked at once.
+    #[must_use]
+    pub const fn new(options: PaceOptions, now: Instant) -> Self {
+        Self {
+            options,
+            look: Some(now),
+            burst: None,
+            held: None,
+            repairs: VecDeque::new(),
+            away: None,
+            failures: 0,
+        }
+    }
+
+    /// Somebody touched what is guarded, or may have.
+    pub fn changed(&mut self, now: Instant) {
+        if self.away.is_some() {
+            return; // it is looked when that ends
+        }
+        let quiet = self.options.quiet;
+        match self.burst {
+            Some(last) if self.held.is_some() || now.duration_since(last) < quiet => {
+                self.burst = Some(now);
+                let held = *self.held.get_or_insert(now);
+                self.look = Some((now + quiet).min(held + self.options.longest_burst));
+            }
+            // After a failure it is not tried faster because somebody is at work.
+            _ if self.failures > 0 => {}
+            _ => self.look = Some(now),
+        }
+    }
+
+    /// When it is to be looked; `None` for not before the next change.
+    #[must_use]
+    pub const fn deadline(&self) -> Option<Instant> {
+        self.look
+    }
+
+    /// Whether it is to be looked now.
+    #[must_use]
+    pub fn is_due(&self, now: Instant) -> bool {
+        self.look.is_some_and(|look| look <= now)
+    }
+
+    /// Whether what is missing may be made now. If not, it is to be given way: [`Outcome::GaveWay`].
+    pub fn may_repair(&mut self, now: Instant) -> bool {
+        let within = self.options.within;
+        while let Some(first) = self.repairs.front()
+            && now.duration_since(*first) >= within
+        {
+            self.repairs.pop_front();
+        }
+        self.repairs.len() < self.options.repairs
+    }
+
+    /// Whether a look is one at the end of a burst.
+    #[must_use]
+    pub const fn is_trailing(&self) -> bool {
+        self.held.is_some()
+    }
+
+    /// It was looked.
+    pub fn looked(&mut self, now: Instant, outcome: Outcome) {
+        (self.look, self.held, self.away) = (None, None, None);
+        match outcome {
+            Outcome::Complete => {
+                self.failures = 0;
+                self.burst = None;
+            }
+            Outcome::Repaired => {
+                self.failures = 0;
+                self.burst = Some(now);
+                self.repairs.push_back(now);
+            }
+            Outcome::Failed => {
+                self.burst = None;
+                self.failures = self.failures.saturating_add(1);
+                self.look = Some(now + self.pause());
+            }
+            Outcome::GaveWay => {
+                self.burst = None;
+                self.repairs.clear();
+                let end = now + self.options.rest;
+                (self.away, self.look) = (Some(end), Some(end));
+            }
+        }
+    }
+
+    /// How long it waits after this many failures.
+    #[must_use]
+    pub fn pause(&self) -> Duration {
+        let doubled = self.failures.saturating_sub(1).min(31);
+        let pause = self.options.retry.saturating_mul(1 << doubled);
+        pause.min(self.options.longest_retry)
+    }
+
+    /// How it was made.
+    #[must_use]
+    pub const fn options(&self) -> &PaceOptions {
+        &self.options
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OPTIONS: PaceOptions = PaceOptions {
+        quiet: ms(100),
+        longest_burst: ms(1000),
+        repairs: 4,
+        within: ms(60_000),
+        rest: ms(30_000),
+        retry: ms(50),
+        longest_retry: ms(300),
+    };
+
+    const fn ms(time: u64) -> Duration {
+        Duration::from_millis(time)
+    }
+
+    /// A node in which one thing is guarded.
+    struct Node {
+        start: Instant,
+        pace: Pace,
+        is_there: bool,
+        /// What was done, and when.
+        done: Vec<(u64, Outcome)>,
+    }
+
+    impl Node {
+        fn new() -> Self {
+            let start = Instant::now();
+            let mut node = Self {
+                start,
+                pace: Pace::new(OPTIONS, start),
+                is_there: false,
+                done: Vec::new(),
+            };
+            node.run(0);
+            node
+        }
+
+        fn at(&self, time: u64) -> Instant {
+            self.start + ms(time)
+        }
+
+        /// Does what is due until then.
+        fn run(&mut self, until: u64) {
+            while let Some(due) = self.pace.deadline()
+                && due <= self.at(until)
+            {
+                assert!(self.pace.is_due(due));
+                let outcome = match (self.is_there, self.pace.may_repair(due)) {
+                    (true, _) => Outcome::Complete,
+                    (false, true) => Outcome::Repaired,
+                    (false, false) => Outcome::GaveWay,
+                };
+                self.is_there |= outcome == Outcome::Repaired;
+                self.pace.looked(due, outcome);
+                let time = due.duration_since(self.start).as_millis();
+                self.done.push((u64::try_from(time).unwrap(), outcome));
+            }
+        }
+
+        /// Somebody changes something, and takes the thing away.
+        fn flush(&mut self, time: u64) {
+            self.run(time);
+            self.is_there = false;
+            self.pace.changed(self.at(time));
+            self.run(time);
+        }
+    }
+
+    #[test]
+    fn one_flush_is_repaired_at_once() {
+        let mut node = Node::new();
+        node.flush(5000);
+        node.run(90_000);
+        assert_eq!(
+            node.done,
+            [(0, Outcome::Repaired), (5000, Outcome::Repaired)]
+        );
+        assert_eq!(node.pace.deadline(), None);
+    }
+
+    #[test]
+    fn a_burst_is_repaired_at_its_beginning_and_at_its_end() {
+        let mut node = Node::new();
+        for commit in 0..22 {
+            node.flush(5000 + 25 * commit);
+        }
+        node.run(90_000);
+        let end = 5000 + 25 * 21 + 100;
+        assert_eq!(
+            node.done[1..],
+            [(5000, Outcome::Repaired), (end, Outcome::Repaired)]
+        );
+    }
+
+    #[test]
+    fn a_burst_without_end_is_not_waited_for() {
+        let mut node = Node::new();
+        for commit in 0..250 {
+            node.flush(5000 + 10 * commit);
+        }
+        let times: Vec<_> = node.done[1..].iter().map(|(time, _)| *time).collect();
+        // The second change is the first that is held.
+        assert_eq!(times, [5000, 6010, 7010]);
+    }
+
+    #[test]
+    fn what_was_harmless_makes_no_burst() {
+        let mut node = Node::new();
+        node.run(1000);
+        node.pace.changed(node.at(5000));
+        node.run(5000);
+        node.flush(5001);
+        assert_eq!(
+            node.done[1..],
+            [(5000, Outcome::Complete), (5001, Outcome::Repaired)]
+        );
+    }
+
+    #[test]
+    fn it_gives_way_to_who_does_not_stop_and_comes_back() {
+        let mut node = Node::new();
+        for time in 1..=5 {
+            node.flush(time * 5000);
+        }
+        use Outcome::{GaveWay, Repaired};
+        let outcomes: Vec<_> = node.done.iter().map(|(_, outcome)| *outcome).collect();
+        assert_eq!(outcomes, [Repaired, Repaired, Repaired, Repaired, GaveWay]);
+        assert_eq!(node.done[4].0, 20_000);
+        // Nothing is done until its rest is over.
+        node.run(49_999);
+        assert_eq!(node.done.len(), 5);
+        node.run(50_000);
+        assert_eq!(node.done[5], (50_000, Repaired));
+    }
+
+    #[test]
+    fn repairs_that_are_long_past_do_not_count() {
+        let mut node = Node::new();
+        for time in 1..=20 {
+            node.flush(time * 20_000);
+        }
+        assert!(
+            node.done
+                .iter()
+                .all(|(_, outcome)| *outcome == Outcome::Repaired)
+        );
+    }
+
+    #[test]
+    fn failures_are_tried_again_ever_more_slowly() {
+        let start = Instant::now();
+        let mut pace = Pace::new(OPTIONS, start);
+        let mut now = start;
+        let mut pauses = Vec::new();
+        for _ in 0..5 {
+            pace.looked(now, Outcome::Failed);
+            // Others' changes do not make it faster.
+            pace.changed(now);
+            let next = pace.deadline().unwrap();
+            pauses.push(next.duration_since(now));
+            now = next;
+        }
+        assert_eq!(pauses, [50, 100, 200, 300, 300].map(ms));
+        pace.looked(now, Outcome::Complete);
+        assert_eq!(pace.deadline(), None);
+        pace.looked(now, Outcome::Failed);
+        assert_eq!(pace.deadline(), Some(now + ms(50)));
+    }
+}

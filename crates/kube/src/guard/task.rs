@@ -1,0 +1,89 @@
+//! The guard as a task of tokio's.
+
+use std::convert::Infallible;
+use std::io;
+use std::os::fd::OwnedFd;
+
+use tokio::io::Interest;
+use tokio::io::unix::AsyncFd;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::{Error, Guard, Notice};
+
+impl Guard {
+    /// Runs it as a task, and calls `on` for each notice. It ends when the future is dropped; what it made stays. It is to be
+    /// run within a runtime that has I/O and time enabled; the tables are looked at and changed on its threads for what
+    /// blocks.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// use chainwright::iptables::Backend;
+    /// use chainwright_kube::guard::{Event, Guard, GuardOptions};
+    /// use chainwright_kube::kubelet::Kubelet;
+    ///
+    /// # let guard = sandbox.run(|| {
+    /// let guard = Guard::open(Kubelet::new().declared(), Backend::Nft, GuardOptions::default());
+    /// # guard })??;
+    /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    /// # runtime.block_on(async {
+    /// let (sender, notices) = std::sync::mpsc::channel();
+    /// let task = tokio::spawn(guard.run(move |notice| { let _ = sender.send(notice); }));
+    /// # let first = tokio::task::spawn_blocking(move || notices.recv()).await??;
+    /// # assert!(matches!(first.event, Event::Ready { .. }));
+    /// // …
+    /// task.abort();
+    /// # Ok::<_, Box<dyn std::error::Error>>(()) })
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// [`Error::Thread`] if the runtime is shut down, or its events cannot be waited for.
+    pub async fn run(
+        mut self,
+        on: impl FnMut(Notice) + Send + 'static,
+    ) -> Result<Infallible, Error> {
+        let mut on = on;
+        // The guard goes to other threads and back: what is waited for is a copy of its descriptor.
+        let events = self.events().map(|events| events.try_clone_to_owned());
+        let events = events.transpose().map_err(Error::Thread)?;
+        let events = events.map(watched).transpose().map_err(Error::Thread)?;
+        loop {
+            let deadline = self.deadline().map(Instant::from_std);
+            let ready = match (&events, self.events().is_some()) {
+                (Some(events), true) => {
+                    let readable = events.readable();
+                    match deadline {
+                        Some(deadline) => timeout_at(deadline, readable).await.ok(),
+                        None => Some(readable.await),
+                    }
+                }
+                _ => {
+                    if let Some(deadline) = deadline {
+                        sleep_until(deadline).await;
+                    }
+                    None
+                }
+            };
+            let turn = tokio::task::spawn_blocking(move || {
+                self.turn(&mut on);
+                (self, on)
+            });
+            let joined = turn.await;
+            (self, on) = joined.map_err(|error| Error::Thread(io::Error::other(error)))?;
+            if let Some(ready) = ready {
+                // All that was there when it became readable has been taken in, or it will be readable again.
+                let mut ready = ready.map_err(Error::Thread)?;
+                if self.has_heard_all {
+                    ready.clear_ready();
+                }
+            }
+        }
+    }
+}
+
+fn watched(events: OwnedFd) -> io::Result<AsyncFd<OwnedFd>> {
+    // See `MonitorStream`: this type keeps its descriptor to the end.
+    #[allow(deprecated)]
+    AsyncFd::with_interest(events, Interest::READABLE)
+}

@@ -1,0 +1,464 @@
+//! The chains that a kubelet creates when it starts, kept in either backend.
+//!
+//! A kubelet makes them by a dozen `iptables` commands, once, and notices that they are gone at
+//! its next look a minute later. Here all of them, in three tables and both families, come and go
+//! in one transaction of nf_tables, or table by table in the legacy ones, and existing ones are recognised whichever version
+//! of iptables wrote them. Which backend a node uses, [`detect`](super::detect) tells; who flushes them, and that they come
+//! back at once, the [`guard`](super::guard).
+//!
+//! | since | what | where |
+//! |---|---|---|
+//! | 1.24 | `KUBE-IPTABLES-HINT` | mangle, IPv4 and IPv6 |
+//! | | `KUBE-KUBELET-CANARY` | mangle, nat, filter, IPv4 and IPv6 |
+//! | | `KUBE-FIREWALL`, jumps from `INPUT` and `OUTPUT`, the rule against localnet traffic from outside | filter, IPv4 |
+//!
+//! Up to Kubernetes 1.26 there were also `KUBE-MARK-DROP`, `KUBE-MARK-MASQ` and
+//! `KUBE-POSTROUTING` with their rules: [`Kubelet::up_to_1_26`].
+//! Source: `pkg/kubelet/kubelet_network_linux.go` of Kubernetes.
+//!
+//! Long, because the chains, what is to be in them, and how they are made, looked for and removed are read side by side.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use super::declared::{
+    Attempt, Declared, Found, Place, Through, Wanted, change_legacy, change_nft,
+};
+use chainwright::iptables::{self, Address, Family, Iptables, Rule, Target};
+use chainwright::nft::{Connection, Guard, Transaction};
+use chainwright::xt::matches::comment::Comment;
+use chainwright::xt::matches::conntrack::{Conntrack, ConntrackState};
+use chainwright::xt::matches::mark::Mark as MarkMatch;
+use chainwright::xt::targets::mark::Mark as MarkTarget;
+use chainwright::xt::targets::masquerade::Masquerade;
+use chainwright::xt::{Match, Target as Extension};
+
+pub use super::declared::{Error, Item};
+
+/// Name of the chain in mangle that tells other components which backend this node uses.
+pub const HINT: &str = "KUBE-IPTABLES-HINT";
+/// Name of the chains whose disappearance tells a kubelet that somebody flushed the tables.
+pub const CANARY: &str = "KUBE-KUBELET-CANARY";
+/// Name of the chain in filter that drops what must not come from outside.
+pub const FIREWALL: &str = "KUBE-FIREWALL";
+
+/// Chain that marks what is to be masqueraded; a kube-proxy makes and uses it as well.
+const MARK_MASQ: &str = "KUBE-MARK-MASQ";
+/// Chain that masquerades what is marked.
+const POSTROUTING: &str = "KUBE-POSTROUTING";
+
+/// The tables that they stand in.
+const TABLES: [&str; 3] = ["mangle", "nat", "filter"];
+
+/// Mark of packets to be masqueraded (kubelet's `iptablesMasqueradeBit` 14).
+const MASQUERADE_MARK: u32 = 1 << 14;
+/// Mark of packets to be dropped (kubelet's `iptablesDropBit` 15).
+const DROP_MARK: u32 = 1 << 15;
+
+/// What a removal did.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Removed {
+    /// What was removed.
+    pub removed: Vec<Item>,
+    /// Chains that were left because somebody else jumps to them (then with the kubelet's rules)
+    /// or has rules in them.
+    pub left: Vec<Item>,
+}
+
+/// A kubelet's chains: which families, and of which age.
+#[derive(Debug, Clone)]
+pub struct Kubelet {
+    families: Vec<Family>,
+    up_to_1_26: bool,
+    second_hint: bool,
+}
+
+impl Default for Kubelet {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Kubelet {
+    /// What a kubelet of today creates, for IPv4 and IPv6.
+    #[must_use]
+    pub fn new() -> Self {
+        Self {
+            families: Family::ALL.to_vec(),
+            up_to_1_26: false,
+            second_hint: false,
+        }
+    }
+
+    /// For this family only.
+    #[must_use]
+    pub fn only(mut self, family: Family) -> Self {
+        self.families = vec![family];
+        self
+    }
+
+    /// What a kubelet created up to Kubernetes 1.26: `KUBE-MARK-DROP`, `KUBE-MARK-MASQ` and
+    /// `KUBE-POSTROUTING` as well.
+    #[must_use]
+    pub fn up_to_1_26(mut self, yes: bool) -> Self {
+        self.up_to_1_26 = yes;
+        self
+    }
+
+    /// Whether the hint is made even while the other backend has one. Who looks for it then finds both.
+    #[must_use]
+    pub fn with_second_hint(mut self, yes: bool) -> Self {
+        self.second_hint = yes;
+        self
+    }
+
+    /// What is missing in the tables of an [`Iptables`], or of nf_tables over a [`Connection`];
+    /// nothing, if all is as a kubelet leaves it.
+    ///
+    /// # Errors
+    /// As [`Declared::check`].
+    pub fn check<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
+        self.declared().check(tables)
+    }
+
+    /// Makes what is missing, and returns it: in nf_tables in one transaction, in the legacy tables each table at once, that
+    /// with the hint last. If nothing is missing, nothing is changed. Rules of others are left alone.
+    ///
+    /// Where somebody else changes the ruleset meanwhile it begins again, as the handle's
+    /// [`with_retry`](Connection::with_retry) says.
+    ///
+    /// # Errors
+    /// As [`Declared::ensure`]; among them [`Error::HintElsewhere`], unless [`with_second_hint`](Self::with_second_hint).
+    pub fn ensure<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Vec<Item>, Error> {
+        self.declared().ensure(tables)
+    }
+
+    /// Removes the rules and chains of a kubelet, in nf_tables in one transaction; the tables and their built-in
+    /// chains stay.
+    ///
+    /// A chain that somebody else jumps to stays as it is, with its rules and the jumps to it
+    /// (`KUBE-MARK-MASQ` and `KUBE-POSTROUTING`, which a kube-proxy shares, only together). Of a
+    /// chain that somebody else has rules in, the kubelet's own rules go, and the chain stays.
+    ///
+    /// # Errors
+    /// As [`ensure`](Self::ensure).
+    #[tracing::instrument(level = "debug", skip_all)]
+    pub fn remove<'t>(&self, tables: impl Into<Through<'t>>) -> Result<Removed, Error> {
+        let declared = self.declared();
+        match tables.into() {
+            Through::Nft(connection) => change_nft(&declared, connection, |nft, guard| {
+                self.removal(&declared.chains, nft, guard)
+            }),
+            Through::Legacy(iptables) => self.remove_legacy(&declared, iptables),
+        }
+    }
+
+    /// The chains, to be kept beside others or [guarded](super::guard).
+    #[must_use]
+    pub fn declared(&self) -> Declared {
+        let families = self.families.iter();
+        Declared {
+            chains: families
+                .flat_map(|&family| wanted(family, self.up_to_1_26))
+                .collect(),
+            second_hint: self.second_hint,
+        }
+    }
+
+    fn removal(
+        &self,
+        wanted: &[Wanted],
+        nft: &mut Connection,
+        guard: &Guard,
+    ) -> Result<(Transaction, Removed), Attempt> {
+        let found = wanted
+            .iter()
+            .map(|wanted| Found::look(nft, guard, wanted, &wanted.rules))
+            .collect::<Result<Vec<_>, _>>()?;
+        let going = self.going(wanted, &found);
+        let mut tx = Transaction::new();
+        for (index, handle) in going.rules {
+            wanted[index].delete(&mut tx, handle)?;
+        }
+        for index in going.chains {
+            let target = &wanted[index];
+            tx.delete(&iptables::nft::chain(
+                target.family,
+                &target.table,
+                &target.chain,
+            ))?;
+        }
+        Ok((tx, going.removed))
+    }
+
+    fn remove_legacy(
+        &self,
+        declared: &Declared,
+        iptables: &mut Iptables,
+    ) -> Result<Removed, Error> {
+        // A table that is not in use has nothing of it, and stays so.
+        let mut tables = Vec::new();
+        for family in Family::ALL {
+            let used = iptables.tables_in_use(family)?;
+            let of_family = declared.tables().into_iter();
+            tables.extend(
+                of_family
+                    .filter(|(of, name)| *of == family && used.iter().any(|used| used == name)),
+            );
+        }
+        if tables.is_empty() {
+            return Ok(Removed::default());
+        }
+        let wanted = &declared.chains;
+        change_legacy(iptables, tables.clone(), |edit| {
+            let mut found = Vec::with_capacity(wanted.len());
+            for wanted in wanted {
+                found.push(match tables.contains(&(wanted.family, &*wanted.table)) {
+                    true => {
+                        let mut table = edit.table(wanted.family, &wanted.table)?;
+                        Found::look_in(&mut table, wanted)?
+                    }
+                    false => Found::default(),
+                });
+            }
+            let mut going = self.going(wanted, &found);
+            // From the last to the first, places stay what they are.
+            going
+                .rules
+                .sort_by_key(|(_, place)| std::cmp::Reverse(*place));
+            for (index, place) in going.rules {
+                let wanted = &wanted[index];
+                let mut table = edit.table(wanted.family, &wanted.table)?;
+                table.delete_number(&*wanted.chain, place as usize + 1)?;
+            }
+            for index in going.chains {
+                let wanted = &wanted[index];
+                let mut table = edit.table(wanted.family, &wanted.table)?;
+                table.remove_chain(&*wanted.chain)?;
+            }
+            Ok(going.removed)
+        })
+    }
+
+    /// What goes of what was found, and what stays because others use it.
+    fn going(&self, wanted: &[Wanted], found: &[Found]) -> Going {
+        let jumps_to = |target: &Wanted| {
+            let chains = wanted
+                .iter()
+                .zip(found)
+                .filter(|(from, _)| in_one_table(from, target));
+            chains
+                .flat_map(|(from, found)| found.rules.iter().map(|(index, _)| &from.rules[*index]))
+                .filter(|rule| rule.target == jump_to(target))
+                .count()
+        };
+        // A chain's references are its rules and what leads to it: jumps, elements of maps.
+        let mut used: Vec<bool> = wanted
+            .iter()
+            .zip(found)
+            .map(|(chain, found)| found.references as usize > found.total + jumps_to(chain))
+            .collect();
+        // What one marks the other masquerades: of use to others only together.
+        for family in &self.families {
+            let pair = |chain: &Wanted| {
+                chain.family == *family && [MARK_MASQ, POSTROUTING].contains(&&*chain.chain)
+            };
+            let together = wanted.iter().zip(&used).any(|(w, used)| pair(w) && *used);
+            for (chain, used) in wanted.iter().zip(&mut used) {
+                *used |= together && pair(chain);
+            }
+        }
+        let kept = |from: &Wanted, rule: &Rule| {
+            wanted.iter().zip(&used).any(|(target, used)| {
+                *used && in_one_table(from, target) && rule.target == jump_to(target)
+            })
+        };
+
+        let mut going = Going::default();
+        let all = || wanted.iter().zip(found).zip(&used).enumerate();
+        for (which, ((chain, found), used)) in all() {
+            for &(index, handle) in &found.rules {
+                let rule = &chain.rules[index];
+                if !used && !kept(chain, rule) {
+                    going.rules.push((which, handle));
+                    going.removed.removed.push(chain.item(Some(rule)));
+                }
+            }
+        }
+        for (which, ((target, found), used)) in all().rev() {
+            if !found.exists || target.is_builtin() {
+                continue;
+            }
+            if *used || found.total > found.rules.len() {
+                going.removed.left.push(target.item(None));
+            } else {
+                going.chains.push(which);
+                going.removed.removed.push(target.item(None));
+            }
+        }
+        going
+    }
+}
+
+/// What goes at a removal.
+#[derive(Default)]
+struct Going {
+    /// In which of the chains, and the rule's handle or place.
+    rules: Vec<(usize, u64)>,
+    /// Which of the chains.
+    chains: Vec<usize>,
+    /// The same in words.
+    removed: Removed,
+}
+
+fn in_one_table(one: &Wanted, other: &Wanted) -> bool {
+    (one.family, &one.table) == (other.family, &other.table)
+}
+
+fn jump_to(target: &Wanted) -> Target {
+    Target::Jump((*target.chain).into())
+}
+
+/// The chains of one family, in an order in which no rule jumps to a chain that comes later.
+fn wanted(family: Family, up_to_1_26: bool) -> Vec<Wanted> {
+    let of = |table: &'static str, chain: &'static str, place, rules| Wanted {
+        family,
+        table: table.into(),
+        chain: chain.into(),
+        place,
+        rules,
+    };
+    let v4 = family == Family::Ipv4;
+    let mut all = vec![of("mangle", HINT, Place::End, vec![])];
+    all.extend(TABLES.map(|table| of(table, CANARY, Place::End, vec![])));
+    let mut firewall = Vec::new();
+    if up_to_1_26 {
+        firewall.push(
+            Rule::new(Target::Drop)
+                .with(comment("kubernetes firewall for dropping marked packets"))
+                .with(marked(DROP_MARK, false)),
+        );
+    }
+    if v4 {
+        firewall.push(localnet());
+    }
+    if !firewall.is_empty() {
+        all.push(of("filter", FIREWALL, Place::End, firewall));
+        for chain in ["OUTPUT", "INPUT"] {
+            all.push(of("filter", chain, Place::Head, vec![Rule::jump(FIREWALL)]));
+        }
+    }
+    if up_to_1_26 {
+        let set = |target| Rule::new(Target::Extension(Extension::Mark(target)));
+        let masquerade = Extension::Masquerade(Masquerade {
+            random_fully: true,
+            ..Masquerade::default()
+        });
+        all.extend([
+            of(
+                "nat",
+                "KUBE-MARK-DROP",
+                Place::End,
+                vec![set(MarkTarget::or(DROP_MARK))],
+            ),
+            of(
+                "nat",
+                MARK_MASQ,
+                Place::End,
+                vec![set(MarkTarget::or(MASQUERADE_MARK))],
+            ),
+            of(
+                "nat",
+                POSTROUTING,
+                Place::End,
+                vec![
+                    Rule::new(Target::Return).with(marked(MASQUERADE_MARK, true)),
+                    set(MarkTarget::xor(MASQUERADE_MARK)),
+                    Rule::new(Target::Extension(masquerade))
+                        .with(comment("kubernetes service traffic requiring SNAT")),
+                ],
+            ),
+            of(
+                "nat",
+                "POSTROUTING",
+                Place::Head,
+                vec![Rule::jump(POSTROUTING).with(comment("kubernetes postrouting rules"))],
+            ),
+        ]);
+    }
+    all
+}
+
+/// The rule against packets to the loopback network from outside it (CVE-2020-8558).
+pub(crate) fn localnet() -> Rule {
+    let loopback = Address::network(IpAddr::V4(Ipv4Addr::LOCALHOST), 8);
+    Rule {
+        source: Some(loopback.not()),
+        destination: Some(loopback),
+        ..Rule::new(Target::Drop)
+    }
+    .with(comment("block incoming localnet connections"))
+    .with(Match::Conntrack(Conntrack::not_states(
+        ConntrackState::RELATED | ConntrackState::ESTABLISHED | ConntrackState::DNAT,
+    )))
+}
+
+fn comment(text: &'static str) -> Match {
+    Match::Comment(Comment::new(text).expect("invariant: the comments here are short constants"))
+}
+
+fn marked(bits: u32, invert: bool) -> Match {
+    Match::Mark(MarkMatch {
+        value: bits,
+        mask: bits,
+        invert,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_rule_jumps_to_a_later_chain() {
+        for family in Family::ALL {
+            for old in [false, true] {
+                let all = wanted(family, old);
+                for (index, chain) in all.iter().enumerate() {
+                    for rule in &chain.rules {
+                        if let Target::Jump(to) = &rule.target {
+                            assert!(all[..index].iter().any(|c| *to == *c.chain));
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_rules_read_as_kubelet_writes_them() {
+        let lines: Vec<_> = wanted(Family::Ipv4, true)
+            .iter()
+            .flat_map(|w| w.rules.iter().map(|rule| w.item(Some(rule)).to_string()))
+            .collect();
+        assert_eq!(
+            lines,
+            [
+                "ip filter: -A KUBE-FIREWALL -m comment --comment \"kubernetes firewall for dropping \
+                 marked packets\" -m mark --mark 0x8000/0x8000 -j DROP",
+                "ip filter: -A KUBE-FIREWALL ! -s 127.0.0.0/8 -d 127.0.0.0/8 -m comment --comment \
+                 \"block incoming localnet connections\" -m conntrack ! --ctstate \
+                 RELATED,ESTABLISHED,DNAT -j DROP",
+                "ip filter: -A OUTPUT -j KUBE-FIREWALL",
+                "ip filter: -A INPUT -j KUBE-FIREWALL",
+                "ip nat: -A KUBE-MARK-DROP -j MARK --set-xmark 0x8000/0x8000",
+                "ip nat: -A KUBE-MARK-MASQ -j MARK --set-xmark 0x4000/0x4000",
+                "ip nat: -A KUBE-POSTROUTING -m mark ! --mark 0x4000/0x4000 -j RETURN",
+                "ip nat: -A KUBE-POSTROUTING -j MARK --set-xmark 0x4000/0x0",
+                "ip nat: -A KUBE-POSTROUTING -m comment --comment \"kubernetes service traffic \
+                 requiring SNAT\" -j MASQUERADE --random-fully",
+                "ip nat: -A POSTROUTING -m comment --comment \"kubernetes postrouting rules\" -j \
+                 KUBE-POSTROUTING",
+            ]
+        );
+    }
+}

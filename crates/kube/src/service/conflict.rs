@@ -1,0 +1,282 @@
+//! Addresses and ports that several services ask for.
+//!
+//! Of those that ask for the same address, protocol and port one gets it: a cluster IP before a load balancer's address
+//! before an external IP, so that nobody takes another's cluster IP by asking for it; of one kind the service that was
+//! created first, then the first by name. The others are served without it, in every layout, until it is free.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::net::IpAddr;
+use std::time::SystemTime;
+
+use super::map::Map;
+use super::model::Protocol;
+use super::names::PortName;
+use super::resolve::ServicePort;
+use chainwright::iptables::Family;
+
+/// What an address is to a service. Of several services that ask for one the first kind in this order gets it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum AddressKind {
+    /// `spec.clusterIPs`.
+    ClusterIp,
+    /// `status.loadBalancer.ingress`.
+    LoadBalancer,
+    /// `spec.externalIPs`.
+    ExternalIp,
+    /// `spec.ports[].nodePort`.
+    NodePort,
+}
+
+/// An address and port that a service asks for and another one has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Conflict {
+    /// The port of the service that does not get it.
+    pub port: PortName,
+    /// In which family.
+    pub family: Family,
+    /// What the address is to that service.
+    pub kind: AddressKind,
+    /// The address; `None` for a node port.
+    pub address: Option<IpAddr>,
+    /// The number of the port.
+    pub number: u16,
+    /// The port of the service that has it.
+    pub has_it: PortName,
+}
+
+impl fmt::Display for Conflict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            AddressKind::ClusterIp => "cluster IP",
+            AddressKind::LoadBalancer => "load balancer IP",
+            AddressKind::ExternalIp => "external IP",
+            AddressKind::NodePort => "node port",
+        };
+        write!(f, "{}: {kind} ", self.port)?;
+        if let Some(address) = self.address {
+            write!(f, "{address} port ")?;
+        }
+        let protocol = self.port.protocol;
+        write!(f, "{}/{protocol} belongs to {}", self.number, self.has_it)
+    }
+}
+
+/// Where a port can be reached.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Front {
+    /// `None`: at the node's addresses.
+    address: Option<IpAddr>,
+    protocol: Protocol,
+    port: u16,
+}
+
+/// A port that asks for a front.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Owner {
+    kind: AddressKind,
+    created: Option<SystemTime>,
+    name: PortName,
+}
+
+impl Owner {
+    /// The first one gets it. Of what age a service is that does not say so is not known: it comes last.
+    fn order(&self, other: &Self) -> Ordering {
+        let age = |owner: &Self| (owner.created.is_none(), owner.created);
+        (self.kind.cmp(&other.kind))
+            .then_with(|| age(self).cmp(&age(other)))
+            .then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+/// Nearly always it is one.
+#[derive(Debug)]
+enum Owners {
+    One(Owner),
+    /// In their order, more than one.
+    Several(Vec<Owner>),
+}
+
+/// Which ports ask for which fronts.
+#[derive(Debug, Default)]
+pub(super) struct Fronts {
+    owners: Map<Front, Owners>,
+    /// What ports do not get that ask for it.
+    lost: Map<PortName, Vec<(Front, AddressKind)>>,
+    /// Of which of it `take_lost` said so.
+    noted: Map<PortName, Vec<(Front, AddressKind)>>,
+    /// Fronts that several ports asked for, or one of several no longer does, since the last look.
+    contested: Vec<Front>,
+}
+
+impl Fronts {
+    pub(super) fn reserve(&mut self, more: usize) {
+        self.owners.reserve(more);
+    }
+
+    /// A port asks for its fronts.
+    pub(super) fn claim(&mut self, port: &ServicePort) {
+        of(port, |front, kind| {
+            let owner = Owner {
+                kind,
+                created: port.created,
+                name: port.name.clone(),
+            };
+            let Some(there) = self.owners.get_mut(&front) else {
+                self.owners.insert(front, Owners::One(owner));
+                return;
+            };
+            self.contested.push(front);
+            let one = Owners::Several(Vec::new());
+            let mut all = match std::mem::replace(there, one) {
+                Owners::One(one) => vec![one],
+                Owners::Several(several) => several,
+            };
+            all.push(owner);
+            all.sort_by(Owner::order);
+            *there = Owners::Several(all);
+        });
+    }
+
+    /// A port asks for nothing any more: the fronts that it has, and those that it did not get.
+    pub(super) fn release(&mut self, port: &ServicePort) {
+        let mut fronts = self.lost.swap_remove(&port.name).unwrap_or_default();
+        of(port, |front, kind| fronts.push((front, kind)));
+        for (front, kind) in fronts {
+            let is_it = |owner: &Owner| owner.kind == kind && owner.name == port.name;
+            match self.owners.get_mut(&front) {
+                Some(Owners::One(one)) if is_it(one) => {
+                    self.owners.swap_remove(&front);
+                }
+                Some(there @ Owners::Several(_)) => {
+                    self.contested.push(front);
+                    if let Owners::Several(several) = there {
+                        several.retain(|owner| !is_it(owner));
+                        if several.len() == 1 {
+                            *there = Owners::One(several.remove(0));
+                        }
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Ports that may have got a front, or lost one, since the last look; each once.
+    pub(super) fn take_contesters(&mut self) -> Vec<PortName> {
+        let mut contested = std::mem::take(&mut self.contested);
+        contested.sort_unstable();
+        contested.dedup();
+        let mut names = Vec::new();
+        for front in contested {
+            match self.owners.get(&front) {
+                Some(Owners::One(one)) => names.push(one.name.clone()),
+                Some(Owners::Several(several)) => {
+                    names.extend(several.iter().map(|owner| owner.name.clone()));
+                }
+                None => {}
+            }
+        }
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+
+    /// Takes from a port what another one has, and notes it. Says whether that is more than what was noted before.
+    pub(super) fn take_lost(&mut self, port: &mut ServicePort) -> bool {
+        let mut lost = Vec::new();
+        of(port, |front, kind| {
+            let first = match self.owners.get(&front) {
+                Some(Owners::Several(several)) => several.first(),
+                _ => None,
+            };
+            if first.is_some_and(|first| first.kind != kind || first.name != port.name) {
+                lost.push((front, kind));
+            }
+        });
+        for (front, kind) in &lost {
+            let is_other = |address: &IpAddr| Some(*address) != front.address;
+            match kind {
+                AddressKind::ClusterIp => port.has_cluster_ip = false,
+                AddressKind::LoadBalancer => port.load_balancer_ips.retain(is_other),
+                AddressKind::ExternalIp => port.external_ips.retain(is_other),
+                AddressKind::NodePort => port.node_port = None,
+            }
+        }
+        if lost.is_empty() {
+            self.lost.swap_remove(&port.name);
+            self.noted.swap_remove(&port.name);
+            return false;
+        }
+        let noted = self.noted.insert(port.name.clone(), lost.clone());
+        let noted = noted.unwrap_or_default();
+        let is_new = lost.iter().any(|lost| !noted.contains(lost));
+        self.lost.insert(port.name.clone(), lost);
+        is_new
+    }
+
+    /// A port is there no more.
+    pub(super) fn forget(&mut self, port: &ServicePort) {
+        self.release(port);
+        self.noted.swap_remove(&port.name);
+    }
+
+    /// What a port does not get because another service has it.
+    pub(super) fn conflicts(&self, name: &PortName, family: Family) -> Vec<Conflict> {
+        let lost = self.lost.get(name).into_iter().flatten();
+        let conflict = |&(front, kind): &(Front, AddressKind)| {
+            let has_it = match self.owners.get(&front)? {
+                Owners::One(one) => one,
+                Owners::Several(several) => several.first()?,
+            };
+            let is_others = has_it.name.service != name.service;
+            is_others.then(|| Conflict {
+                port: name.clone(),
+                family,
+                kind,
+                address: front.address,
+                number: front.port,
+                has_it: has_it.name.clone(),
+            })
+        };
+        lost.filter_map(conflict).collect()
+    }
+
+    /// Ports that do not get all that they ask for, in the order of their names.
+    pub(super) fn losers(&self) -> Vec<&PortName> {
+        let mut names: Vec<_> = self.lost.keys().collect();
+        names.sort_unstable();
+        names
+    }
+
+    pub(super) fn clear(&mut self) {
+        *self = Self::default();
+    }
+}
+
+/// What a port asks for.
+fn of(port: &ServicePort, mut take: impl FnMut(Front, AddressKind)) {
+    let protocol = port.name.protocol;
+    let mut at = |address, number, kind| {
+        let front = Front {
+            address,
+            protocol,
+            port: number,
+        };
+        take(front, kind);
+    };
+    if port.has_cluster_ip {
+        at(Some(port.cluster_ip), port.port, AddressKind::ClusterIp);
+    }
+    for address in &port.load_balancer_ips {
+        at(Some(*address), port.port, AddressKind::LoadBalancer);
+    }
+    for address in &port.external_ips {
+        at(Some(*address), port.port, AddressKind::ExternalIp);
+    }
+    if let Some(number) = port.node_port {
+        at(None, number, AddressKind::NodePort);
+    }
+}

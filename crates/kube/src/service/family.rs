@@ -1,0 +1,554 @@
+//! What a proxy knows and does of one family.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::fmt;
+use std::mem;
+use std::sync::Arc;
+
+use super::config::Config;
+use super::conflict::{Conflict, Fronts};
+use super::layout::{FamilyLayout, Observer, OwnCommits, PortChange, Ports};
+use super::map::Map;
+use super::model::ObjectName;
+use super::names::PortName;
+use super::resolve::ServicePort;
+use super::stale::StaleFlows;
+use super::store::Services;
+use chainwright::Error;
+use chainwright::iptables::{self, Family};
+use chainwright::nft::CommitError;
+
+/// How often in a sync the kernel may refuse what is brought to it: enough to find some services among very many.
+const MOST_REFUSALS: usize = 64;
+
+/// What is known of one family.
+pub(super) struct OfFamily {
+    pub(super) family: Family,
+    pub(super) layout: Box<dyn FamilyLayout>,
+    /// What is desired, but for what is set aside: of that what it was before.
+    ports: Ports,
+    /// The ports of each service.
+    names: Map<ObjectName, Vec<PortName>>,
+    /// Whether the kernel is as it was left.
+    pub(super) is_known: bool,
+    /// Connections that syncs made wrong since somebody asked: at most one thing of each port of UDP.
+    pub(super) stale: StaleFlows,
+    /// Services that the kernel refused.
+    set_aside: BTreeMap<ObjectName, Arc<Error>>,
+    /// Where ports can be reached: what `ports` has is without what another one has.
+    fronts: Fronts,
+    observer: Observer,
+}
+
+impl fmt::Debug for OfFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut f = f.debug_struct("OfFamily");
+        f.field("family", &self.family)
+            .field("ports", &self.ports.len())
+            .field("is_known", &self.is_known)
+            .field("set_aside", &self.set_aside)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A service that the kernel refused, while it took others.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct SetAside {
+    /// The service. Of it stands in the kernel what was there before: nothing, if it is new.
+    pub service: ObjectName,
+    /// In which family.
+    pub family: Family,
+    /// What the kernel said when it was brought the service alone.
+    pub error: Arc<Error>,
+}
+
+/// What failed in each family, while the other was brought all the same.
+#[derive(Debug, Default)]
+pub struct FamilyErrors(Vec<(Family, Error)>);
+
+impl FamilyErrors {
+    /// The errors, each with its family.
+    pub fn iter(&self) -> impl Iterator<Item = (Family, &Error)> {
+        self.0.iter().map(|(family, error)| (*family, error))
+    }
+
+    pub(super) fn push(&mut self, family: Family, error: Error) {
+        self.0.push((family, error));
+    }
+
+    /// An error if there is any. Where only one family is served, it is that family's own.
+    pub(super) fn into_result(mut self, served: usize) -> Result<(), crate::Error> {
+        match self.0.pop() {
+            None => Ok(()),
+            Some((_, error)) if served == 1 && self.0.is_empty() => Err(error.into()),
+            Some(last) => {
+                self.0.push(last);
+                Err(crate::Error::Families(self))
+            }
+        }
+    }
+}
+
+impl fmt::Display for FamilyErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, (family, error)) in self.iter().enumerate() {
+            let before = if position == 0 { "" } else { "; " };
+            write!(f, "{before}{family}: {}", causes(error))?;
+        }
+        Ok(())
+    }
+}
+
+impl std::error::Error for FamilyErrors {}
+
+/// An error with all its causes: there are several errors, and each has its own.
+fn causes(error: &Error) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(cause) = source {
+        let cause_text = cause.to_string();
+        // Many errors say their cause themselves.
+        if !text.ends_with(&cause_text) {
+            text = format!("{text}: {cause_text}");
+        }
+        source = cause.source();
+    }
+    text
+}
+
+/// What a sync did.
+#[derive(Debug, Default)]
+pub(super) struct Done {
+    pub(super) transactions: usize,
+    pub(super) set_aside: Vec<SetAside>,
+    pub(super) conflicts: Vec<Conflict>,
+    /// How often the kernel refused.
+    refusals: usize,
+}
+
+impl OfFamily {
+    pub(super) fn new(family: Family, layout: Box<dyn FamilyLayout>, config: &Arc<Config>) -> Self {
+        Self {
+            family,
+            layout,
+            ports: Ports::default(),
+            names: Map::default(),
+            is_known: false,
+            stale: StaleFlows::none(family, Arc::clone(config)),
+            set_aside: BTreeMap::new(),
+            fronts: Fronts::default(),
+            observer: Observer::default(),
+        }
+    }
+
+    pub(super) fn set_config(&mut self, config: &Arc<Config>) {
+        self.layout.set_config(Arc::clone(config));
+        self.stale.set_config(Arc::clone(config));
+    }
+
+    pub(super) fn share(&mut self, commits: &OwnCommits) {
+        self.layout.share(commits.clone());
+    }
+
+    pub(super) fn observe(&mut self, observer: Observer) {
+        self.layout.observe(observer.clone());
+        self.observer = observer;
+    }
+
+    /// Brings services to the kernel; if they are all that there are, whatever is there.
+    pub(super) fn sync(
+        &mut self,
+        services: &Services,
+        changed: &[ObjectName],
+        config: &Config,
+        whole: bool,
+    ) -> Result<Done, Error> {
+        let mut done = Done::default();
+        match whole {
+            true => self.sync_whole(services, changed, config, &mut done)?,
+            false => {
+                let mut changes = Vec::new();
+                for service in changed {
+                    self.set_aside.remove(service);
+                    self.resolve(services, service, config, |change| changes.push(change));
+                }
+                self.settle(services, config, &mut changes, &mut done);
+                self.bring(changes, &mut done)?;
+            }
+        }
+        Ok(done)
+    }
+
+    fn sync_whole(
+        &mut self,
+        services: &Services,
+        all: &[ObjectName],
+        config: &Config,
+        done: &mut Done,
+    ) -> Result<(), Error> {
+        // What was refused is as it was, and is tried again at the end.
+        let refused = mem::take(&mut self.set_aside);
+        let mut ports = mem::take(&mut self.ports);
+        let mut names = mem::take(&mut self.names);
+        self.ports.reserve(all.len());
+        self.names.reserve(all.len());
+        self.fronts.clear();
+        self.fronts.reserve(all.len());
+        for service in refused.keys() {
+            if let Some(of_it) = names.swap_remove(service) {
+                let there = of_it
+                    .iter()
+                    .filter_map(|name| ports.swap_remove_entry(name));
+                for (name, port) in there {
+                    self.fronts.claim(&port);
+                    self.ports.insert(name, port);
+                }
+                self.names.insert(service.clone(), of_it);
+            }
+        }
+        drop((ports, names));
+        for service in all.iter().filter(|service| !refused.contains_key(*service)) {
+            self.resolve(services, service, config, |_| {});
+        }
+        self.settle(services, config, &mut Vec::new(), done);
+        done.conflicts = self.conflicts().collect();
+        match self.layout.adopt(&self.ports) {
+            Ok(transactions) => done.transactions += transactions,
+            Err(error) if is_refusal(&error) => self.adopt_what_can_be(error, done)?,
+            Err(error) => return Err(error),
+        }
+        self.is_known = true;
+        self.stale.take_all(&self.ports);
+        let mut changes = Vec::new();
+        for service in refused.keys() {
+            self.resolve(services, service, config, |change| changes.push(change));
+        }
+        self.settle(services, config, &mut changes, done);
+        self.bring(changes, done)
+    }
+
+    /// Takes in what a service is now, and tells what of it is new.
+    fn resolve(
+        &mut self,
+        services: &Services,
+        service: &ObjectName,
+        config: &Config,
+        mut tell: impl FnMut(PortChange),
+    ) {
+        let resolved = services.resolve(service, self.family, config);
+        let names = self.names.entry(service.clone()).or_default();
+        let mut before = mem::replace(names, Vec::with_capacity(resolved.len()));
+        for port in resolved {
+            // The API takes no service with two ports of one name.
+            before.retain(|name| *name != port.name);
+            names.push(port.name.clone());
+            let port = Arc::new(port);
+            let known = self.ports.insert(port.name.clone(), Arc::clone(&port));
+            if let Some(known) = &known {
+                self.fronts.release(known);
+            }
+            self.fronts.claim(&port);
+            if known.as_ref() != Some(&port) {
+                tell(changed(port.name.clone(), known, Some(port)));
+            }
+        }
+        if names.is_empty() {
+            self.names.swap_remove(service);
+        }
+        for name in before {
+            let known = self.ports.swap_remove(&name);
+            if let Some(known) = &known {
+                self.fronts.forget(known);
+            }
+            tell(changed(name, known, None));
+        }
+    }
+
+    /// Takes from ports what others have, and gives to others what they do not have any more: ports that were taken in,
+    /// and those that ask for the same.
+    fn settle(
+        &mut self,
+        services: &Services,
+        config: &Config,
+        changes: &mut Vec<PortChange>,
+        done: &mut Done,
+    ) {
+        let names = self.fronts.take_contesters();
+        if names.is_empty() {
+            return;
+        }
+        let places = changes.iter().enumerate();
+        let places: HashMap<_, _> = places.map(|(i, c)| (c.name.clone(), i)).collect();
+        for name in names {
+            // One that is set aside stays as it is.
+            let resolved = services.resolve(&name.service, self.family, config);
+            let resolved = resolved.into_iter().find(|port| port.name == name);
+            let Some(mut port) = resolved.filter(|_| !self.set_aside.contains_key(&name.service))
+            else {
+                continue;
+            };
+            if self.fronts.take_lost(&mut port) {
+                done.conflicts
+                    .extend(self.fronts.conflicts(&name, self.family));
+            }
+            let port = Arc::new(port);
+            let known = self.ports.insert(name.clone(), Arc::clone(&port));
+            match places.get(&name) {
+                Some(&place) => changes[place].after = Some(port),
+                None if known.as_ref() != Some(&port) => {
+                    changes.push(changed(name, known, Some(port)));
+                }
+                None => {}
+            }
+        }
+        changes.retain(|change| change.before != change.after);
+    }
+
+    /// What services do not get because others have it.
+    pub(super) fn conflicts(&self) -> impl Iterator<Item = Conflict> {
+        let losers = self.fronts.losers().into_iter();
+        losers.flat_map(|name| self.fronts.conflicts(name, self.family))
+    }
+
+    /// Brings changes to the kernel that are taken in. If it refuses them, each service that is refused by itself is set
+    /// aside, and is as it was.
+    fn bring(&mut self, changes: Vec<PortChange>, done: &mut Done) -> Result<(), Error> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let error = match self.layout.change(&self.ports, &changes) {
+            Ok(transactions) => {
+                done.transactions += transactions;
+                changes.iter().for_each(|change| self.stale.take(change));
+                return Ok(());
+            }
+            Err(error) if is_refusal(&error) && done.may_be_refused() => error,
+            Err(error) => return Err(error),
+        };
+        for change in &changes {
+            self.put(&change.name, change.before.as_ref());
+        }
+        match self.layout.adopt(&self.ports) {
+            Ok(transactions) => done.transactions += transactions,
+            // It is not the changes that it refuses.
+            Err(_) => return Err(error),
+        }
+        let mut services: BTreeMap<ObjectName, Vec<PortChange>> = BTreeMap::new();
+        for change in changes {
+            let service = change.name.service.clone();
+            services.entry(service).or_default().push(change);
+        }
+        if services.len() == 1 {
+            let service = services.into_keys().next();
+            if let Some(service) = service {
+                self.set_aside(service, error, done);
+            }
+            return Ok(());
+        }
+        let middle = services.keys().nth(services.len() / 2).cloned();
+        let right = middle.map_or_else(BTreeMap::new, |middle| services.split_off(&middle));
+        for half in [services, right] {
+            let changes: Vec<_> = half.into_values().flatten().collect();
+            for change in &changes {
+                self.put(&change.name, change.after.as_ref());
+            }
+            self.bring(changes, done)?;
+        }
+        Ok(())
+    }
+
+    /// Adopts all services but those that the kernel refuses by themselves. Which these are it is asked first, so that
+    /// nothing of the others is disturbed.
+    fn adopt_what_can_be(&mut self, error: Error, done: &mut Done) -> Result<(), Error> {
+        if !self.layout.only_check(true) {
+            return Err(error);
+        }
+        let mut all: Vec<_> = mem::take(&mut self.names).into_iter().collect();
+        all.sort_unstable_by(|a, b| a.0.cmp(&b.0));
+        let mut search = Search {
+            layout: &mut *self.layout,
+            ports: &self.ports,
+            refused: Vec::new(),
+            done,
+        };
+        // That is no progress.
+        search.layout.observe(Observer::default());
+        let searched = search.all(&all, error);
+        let refused = search.refused;
+        self.layout.only_check(false);
+        self.layout.observe(self.observer.clone());
+        searched?;
+        let aside: HashSet<_> = refused.iter().map(|(service, _)| service.clone()).collect();
+        for (service, names) in all {
+            match aside.contains(&service) {
+                true => {
+                    for name in &names {
+                        if let Some(port) = self.ports.swap_remove(name) {
+                            self.fronts.release(&port);
+                        }
+                    }
+                }
+                false => drop(self.names.insert(service, names)),
+            }
+        }
+        done.transactions += self.layout.adopt(&self.ports)?;
+        for (service, error) in refused {
+            self.set_aside(service, error, done);
+        }
+        Ok(())
+    }
+
+    /// What is set aside.
+    pub(super) fn aside(&self) -> impl Iterator<Item = SetAside> {
+        self.set_aside.iter().map(|(service, error)| SetAside {
+            service: service.clone(),
+            family: self.family,
+            error: Arc::clone(error),
+        })
+    }
+
+    fn set_aside(&mut self, service: ObjectName, error: Error, done: &mut Done) {
+        let error = Arc::new(error);
+        self.set_aside.insert(service.clone(), Arc::clone(&error));
+        done.set_aside.push(SetAside {
+            service,
+            family: self.family,
+            error,
+        });
+    }
+
+    /// Has a port be this.
+    fn put(&mut self, name: &PortName, port: Option<&Arc<ServicePort>>) {
+        let names = self.names.entry(name.service.clone()).or_default();
+        names.retain(|known| known != name);
+        if let Some(known) = self.ports.get(name) {
+            self.fronts.release(known);
+        }
+        if let Some(port) = port {
+            self.fronts.claim(port);
+        }
+        match port {
+            Some(port) => {
+                names.push(name.clone());
+                self.ports.insert(name.clone(), Arc::clone(port));
+            }
+            None => {
+                let is_last = names.is_empty();
+                self.ports.swap_remove(name);
+                if is_last {
+                    self.names.swap_remove(&name.service);
+                }
+            }
+        }
+    }
+}
+
+impl Done {
+    /// Whether it is worth while to look for what was refused; each time counts.
+    const fn may_be_refused(&mut self) -> bool {
+        self.refusals += 1;
+        self.refusals <= MOST_REFUSALS
+    }
+}
+
+/// A search for services that the kernel refuses, which changes nothing.
+struct Search<'s> {
+    layout: &'s mut dyn FamilyLayout,
+    ports: &'s Ports,
+    refused: Vec<(ObjectName, Error)>,
+    done: &'s mut Done,
+}
+
+impl Search<'_> {
+    /// Among these, which it refuses together.
+    fn all(&mut self, services: &[(ObjectName, Vec<PortName>)], error: Error) -> Result<(), Error> {
+        match self.layout.adopt(&Ports::default()) {
+            Ok(_) => self.among(services, error),
+            // It is not the services that it refuses.
+            Err(_) => Err(error),
+        }
+    }
+
+    fn among(
+        &mut self,
+        services: &[(ObjectName, Vec<PortName>)],
+        error: Error,
+    ) -> Result<(), Error> {
+        match services {
+            [] => Err(error),
+            [(service, _)] => {
+                self.refused.push((service.clone(), error));
+                Ok(())
+            }
+            several => {
+                let (left, right) = several.split_at(several.len() / 2);
+                self.look_at(left)?;
+                self.look_at(right)
+            }
+        }
+    }
+
+    fn look_at(&mut self, services: &[(ObjectName, Vec<PortName>)]) -> Result<(), Error> {
+        let names = services.iter().flat_map(|(_, names)| names);
+        let ports =
+            names.filter_map(|name| Some((name.clone(), Arc::clone(self.ports.get(name)?))));
+        match self.layout.adopt(&ports.collect()) {
+            Ok(_) => Ok(()),
+            Err(error) if is_refusal(&error) && self.done.may_be_refused() => {
+                self.among(services, error)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Whether the kernel, or what writes rules for it, refuses what it was brought, and would take something else.
+fn is_refusal(error: &Error) -> bool {
+    use iptables::Error as Tables;
+    match error {
+        Error::Commit(error) => is_refused(error),
+        Error::MessageError(_) | Error::Comment(_) | Error::Build(_) | Error::Unwritable(_) => true,
+        Error::Iptables(error) => match &**error {
+            Tables::Commit(error) => is_refused(error),
+            Tables::Draft(_)
+            | Tables::Unwritable(_)
+            | Tables::MessageError(_)
+            | Tables::Builtin { .. }
+            | Tables::TargetName { .. }
+            | Tables::UnknownExtension { .. }
+            | Tables::Refused { .. } => true,
+            _ => false,
+        },
+        _ => false,
+    }
+}
+
+/// Whether it is for what is in the transaction, not for who sends it or what state the kernel is in.
+fn is_refused(error: &CommitError) -> bool {
+    const OTHERS: [i32; 6] = [
+        libc::EPERM,
+        libc::EACCES,
+        libc::EINTR,
+        libc::EAGAIN,
+        libc::ENOMEM,
+        libc::ENOBUFS,
+    ];
+    let mut errors = error.failures.iter().map(|failure| failure.errno.number());
+    error.is_refusal() && !errors.any(|number| OTHERS.contains(&number))
+}
+
+const fn changed(
+    name: PortName,
+    before: Option<Arc<ServicePort>>,
+    after: Option<Arc<ServicePort>>,
+) -> PortChange {
+    PortChange {
+        name,
+        before,
+        after,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,249 @@
+use std::sync::Mutex;
+
+use super::super::layout::Common;
+use super::super::model::{Port, Protocol, Service};
+use super::*;
+use chainwright::nft::live::FakeKernel;
+use chainwright::nft::{self, Chain, Transaction};
+
+/// What a kernel has, what it does not take, and which services it lost meanwhile.
+#[derive(Debug, Default)]
+struct Kernel {
+    ports: Ports,
+    /// By the number of a port.
+    refuses: HashSet<u16>,
+    refuses_all: bool,
+    asked: usize,
+    lost: HashSet<ObjectName>,
+}
+
+#[derive(Debug, Clone)]
+struct Fake {
+    kernel: Arc<Mutex<Kernel>>,
+    only_checks: bool,
+    common: Common,
+}
+
+/// One of the kernel's refusals.
+fn refusal() -> Error {
+    let mut nft = FakeKernel::new().connect().unwrap();
+    let mut tx = Transaction::new();
+    tx.add(&Chain::new(nft::Family::IP, "absent", "chain"))
+        .unwrap();
+    Error::from(nft.commit(&tx).unwrap_err())
+}
+
+impl FamilyLayout for Fake {
+    fn adopt(&mut self, ports: &Ports) -> Result<usize, Error> {
+        let mut kernel = self.kernel.lock().unwrap();
+        kernel.asked += 1;
+        let is_bad = ports
+            .values()
+            .any(|port| kernel.refuses.contains(&port.port));
+        if is_bad || kernel.refuses_all {
+            return Err(refusal());
+        }
+        if !self.only_checks {
+            let gone = kernel
+                .ports
+                .keys()
+                .filter(|name| !ports.contains_key(*name));
+            let gone: Vec<_> = gone.map(|name| name.service.clone()).collect();
+            kernel.lost.extend(gone);
+            kernel.ports = ports.clone();
+        }
+        Ok(1)
+    }
+
+    fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error> {
+        let kernel = self.kernel.lock().unwrap();
+        // What is desired is what there is, and the changes.
+        let mut there = kernel.ports.clone();
+        for change in changes {
+            assert_eq!(there.get(&change.name), change.before.as_ref());
+            match &change.after {
+                Some(port) => drop(there.insert(change.name.clone(), Arc::clone(port))),
+                None => drop(there.swap_remove(&change.name)),
+            }
+        }
+        assert_eq!(&there, ports);
+        drop(kernel);
+        self.adopt(ports)
+    }
+
+    fn only_check(&mut self, yes: bool) -> bool {
+        self.only_checks = yes;
+        true
+    }
+
+    fn remove(&mut self) -> Result<(), Error> {
+        Ok(())
+    }
+
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
+    }
+}
+
+struct Tried {
+    services: Services,
+    fake: Fake,
+    family: OfFamily,
+    config: Arc<Config>,
+}
+
+fn name(number: u16) -> ObjectName {
+    ObjectName::new("default", format!("service-{number:03}"))
+}
+
+impl Tried {
+    fn new() -> Self {
+        let config = Arc::new(Config::new("node1"));
+        let fake = Fake {
+            kernel: Arc::default(),
+            only_checks: false,
+            common: Common::new(Arc::clone(&config)),
+        };
+        let layout = Box::new(fake.clone());
+        Self {
+            services: Services::new(),
+            family: OfFamily::new(Family::Ipv4, layout, &config),
+            fake,
+            config,
+        }
+    }
+
+    /// A service whose port is this number.
+    fn set(&mut self, number: u16, port: u16) {
+        let ip = [10, 96, 0, number as u8].into();
+        let service = Service::new(name(number), [ip]);
+        let service = service.with_port(Port::new("p", Protocol::Tcp, port));
+        self.services.set_service(service);
+    }
+
+    fn kernel(&self) -> std::sync::MutexGuard<'_, Kernel> {
+        self.fake.kernel.lock().unwrap()
+    }
+
+    fn sync(&mut self) -> Result<Done, Error> {
+        let whole = !self.family.is_known;
+        let changed: Vec<_> = self.services.take_changed().collect();
+        let changed = match whole {
+            true => self.services.names().cloned().collect(),
+            false => changed,
+        };
+        let config = &self.config;
+        self.family.sync(&self.services, &changed, config, whole)
+    }
+
+    fn aside(&self) -> Vec<ObjectName> {
+        self.family.aside().map(|aside| aside.service).collect()
+    }
+
+    /// The services that the kernel has, with the numbers of their ports.
+    fn there(&self) -> BTreeMap<ObjectName, u16> {
+        let kernel = self.kernel();
+        let ports = kernel.ports.values();
+        ports
+            .map(|port| (port.name.service.clone(), port.port))
+            .collect()
+    }
+}
+
+fn names(done: &Done) -> Vec<ObjectName> {
+    done.set_aside
+        .iter()
+        .map(|aside| aside.service.clone())
+        .collect()
+}
+
+#[test]
+fn what_changed_and_is_refused_is_set_aside_alone() {
+    let mut tried = Tried::new();
+    (0..100).for_each(|number| tried.set(number, 80));
+    assert_eq!(names(&tried.sync().unwrap()), []);
+    tried.kernel().refuses = [666, 667].into();
+    (20..50).for_each(|number| tried.set(number, 81));
+    tried.set(33, 666);
+    tried.set(100, 667);
+    let done = tried.sync().unwrap();
+    assert_eq!(names(&done), [name(33), name(100)]);
+    assert!(matches!(*done.set_aside[0].error, Error::Commit(_)));
+    assert_eq!(tried.aside(), [name(33), name(100)]);
+    let there = tried.there();
+    // One is as it was, and one is not there.
+    assert_eq!((there[&name(33)], there.get(&name(100))), (80, None));
+    assert!((20..50).all(|number| number == 33 || there[&name(number)] == 81));
+    assert_eq!(there.len(), 100);
+    assert!(tried.kernel().lost.is_empty());
+
+    // They are tried again when they change, and not before.
+    tried.kernel().refuses.clear();
+    tried.set(1, 82);
+    assert_eq!(names(&tried.sync().unwrap()), []);
+    assert_eq!(tried.there()[&name(33)], 80);
+    tried.set(33, 80);
+    assert_eq!(tried.sync().unwrap().transactions, 0);
+    assert_eq!(tried.aside(), [name(100)]);
+    tried.services.remove_service(&name(100));
+    tried.sync().unwrap();
+    assert_eq!(tried.aside(), []);
+}
+
+#[test]
+fn when_all_is_brought_nobody_else_is_disturbed() {
+    let mut tried = Tried::new();
+    (0..50).for_each(|number| tried.set(number, 80));
+    tried.sync().unwrap();
+    // As a process that starts.
+    tried.family = OfFamily::new(Family::Ipv4, Box::new(tried.fake.clone()), &tried.config);
+    (50..100).for_each(|number| tried.set(number, 80));
+    tried.set(70, 666);
+    tried.set(7, 666);
+    tried.kernel().refuses = [666].into();
+    tried.kernel().asked = 0;
+    let done = tried.sync().unwrap();
+    assert_eq!(names(&done), [name(7), name(70)]);
+    assert_eq!(tried.there().len(), 98);
+    assert_eq!(tried.kernel().lost, [name(7)].into());
+    assert!(tried.kernel().asked < 40, "{}", tried.kernel().asked);
+
+    // When all is looked at they are tried again; of one that was there what was there stays.
+    tried.kernel().lost.clear();
+    tried.set(8, 666);
+    assert_eq!(names(&tried.sync().unwrap()), [name(8)]);
+    tried.family.is_known = false;
+    assert_eq!(names(&tried.sync().unwrap()), [name(7), name(8), name(70)]);
+    assert_eq!(tried.there()[&name(8)], 80);
+    assert!(tried.kernel().lost.is_empty());
+    tried.kernel().refuses.clear();
+    tried.family.is_known = false;
+    assert_eq!(names(&tried.sync().unwrap()), []);
+    assert_eq!((tried.aside(), tried.there().len()), (vec![], 100));
+    assert_eq!(tried.there()[&name(8)], 666);
+}
+
+#[test]
+fn what_is_no_services_fault_is_an_error() {
+    let mut tried = Tried::new();
+    (0..50).for_each(|number| tried.set(number, 80));
+    tried.kernel().refuses_all = true;
+    assert!(matches!(tried.sync(), Err(Error::Commit(_))));
+    assert_eq!(tried.aside(), []);
+    assert!(tried.kernel().asked < 5);
+    tried.kernel().refuses_all = false;
+    tried.sync().unwrap();
+    tried.kernel().refuses_all = true;
+    tried.set(1, 81);
+    assert!(matches!(tried.sync(), Err(Error::Commit(_))));
+    assert_eq!(tried.aside(), []);
+    // More than are looked for.
+    tried.kernel().refuses_all = false;
+    tried.family.is_known = false;
+    tried.sync().unwrap();
+    tried.kernel().refuses = [666].into();
+    (0..50).for_each(|number| tried.set(number, 666));
+    tried.kernel().asked = 0;
+    assert!(tried.sync().is_err());
+    assert!(tried.kernel().asked <= 2 * MOST_REFUSALS + 2);
+}

@@ -1,0 +1,304 @@
+//! What is in the kernel: read once, when a proxy starts or somebody else was there.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::net::SocketAddr;
+
+use bstr::BStr;
+
+use super::Ids;
+use super::rules::{FIREWALL, Shape};
+use super::service::{Front, cluster_group, id_of_group};
+use super::sets::{SetKind, TABLE, Words};
+use chainwright::Error;
+use chainwright::nft::{
+    Connection, ElementsOf, Family, Scope, Snapshot, SnapshotChain, SnapshotOptions, is_same_rule,
+};
+
+/// The table, as it is.
+#[derive(Debug)]
+pub(super) struct There {
+    /// Elements of all sets that are of services.
+    pub(super) entries: HashMap<SetKind, HashMap<Words, Option<Words>>>,
+    /// The shapes that there are chains for, by their names.
+    pub(super) shapes: HashMap<String, Shape>,
+    /// What leads to such chains.
+    pub(super) picks: HashSet<(SetKind, u32)>,
+    /// Numbers of services that elements have.
+    pub(super) ids: HashSet<u32>,
+    /// Endpoints of each group by their places.
+    places: HashMap<u32, BTreeMap<u32, SocketAddr>>,
+    /// Numbers of each service's endpoints.
+    numbers: HashMap<u32, HashMap<SocketAddr, u32>>,
+    /// Sets, chains and rules, without elements.
+    now: Snapshot,
+}
+
+/// The rules of each chain, with their handles, as the kernel lists them.
+pub(super) type Written = HashMap<String, Vec<u8>>;
+
+impl There {
+    /// The addresses and ports that lead to each port's groups, by the port's number.
+    pub(super) fn leads(&self) -> HashMap<u32, HashSet<Words>> {
+        let kinds = [
+            SetKind::ServiceIps,
+            SetKind::LocalIps,
+            SetKind::ServiceNodeports,
+            SetKind::LocalNodeports,
+        ];
+        let mut leads: HashMap<u32, HashSet<Words>> = HashMap::new();
+        for (key, group) in kinds
+            .iter()
+            .filter_map(|kind| self.entries.get(kind))
+            .flatten()
+        {
+            if let Some(group) = group.as_ref().and_then(|group| group.number_at(0)) {
+                leads.entry(id_of_group(group)).or_default().insert(*key);
+            }
+        }
+        leads
+    }
+
+    /// Returns the number that a port has: that which its cluster IP leads to (the first of its fronts, if it has one),
+    /// or that which others of its fronts and nothing else leads to. A node port or another address may have been another port's, whose
+    /// number packets may have looked up that the kernel is still dealing with.
+    pub(super) fn number(
+        &self,
+        fronts: &[Front],
+        has_cluster_ip: bool,
+        leads: &HashMap<u32, HashSet<Words>>,
+    ) -> Option<u32> {
+        let number = |front: &Front| {
+            let kinds = match front.address {
+                Some(_) => [SetKind::ServiceIps, SetKind::LocalIps],
+                None => [SetKind::ServiceNodeports, SetKind::LocalNodeports],
+            };
+            let key = front.key();
+            let group = kinds
+                .into_iter()
+                .find_map(|kind| self.entries.get(&kind)?.get(&key)?.as_ref()?.number_at(0));
+            group.map(id_of_group)
+        };
+        let is_own = |id: &u32| {
+            let is_front = |key: &Words| fronts.iter().any(|front| front.key() == *key);
+            leads.get(id).is_some_and(|keys| keys.iter().all(is_front))
+        };
+        let cluster_ip = fronts.first().filter(|_| has_cluster_ip);
+        let first = cluster_ip.and_then(number);
+        first.or_else(|| fronts.iter().filter_map(number).find(is_own))
+    }
+
+    /// A port's endpoints, by their places.
+    pub(super) fn places(&self, id: u32) -> [Vec<SocketAddr>; 2] {
+        [0, 1].map(|local| {
+            let places = self.places.get(&(cluster_group(id) + local));
+            let endpoints = places.into_iter().flat_map(|places| places.values());
+            endpoints.copied().collect()
+        })
+    }
+
+    /// The numbers that a port's endpoints have for affinity.
+    pub(super) fn numbers(&self, id: u32) -> HashMap<SocketAddr, u32> {
+        self.numbers.get(&id).cloned().unwrap_or_default()
+    }
+
+    /// Chains of `desired` that are not there or have other rules. Where the kernel lists rules otherwise than expected,
+    /// they are right if they are the ones that were `written` last.
+    pub(super) fn differing(&self, desired: &Snapshot, written: &Written) -> HashSet<String> {
+        let mut differing = HashSet::new();
+        let now: HashMap<_, _> = chains(&self.now).collect();
+        for (name, wanted) in chains(desired) {
+            let is_right = now.get(&name).is_some_and(|there| {
+                is_same_base(there, &wanted)
+                    && (is_same(&name, there, &wanted)
+                        || written.get(&name) == Some(&listed(there)))
+            });
+            if !is_right {
+                differing.insert(name);
+            }
+        }
+        differing
+    }
+
+    /// Whether sets of `desired` are not there; `None` if one of them is another.
+    pub(super) fn lacks_sets(&self, desired: &Snapshot) -> Option<bool> {
+        let there: HashMap<_, _> = sets(&self.now).collect();
+        let mut lacks = false;
+        for (name, set) in sets(desired) {
+            match there.get(name) {
+                Some(there) if *there != set => return None,
+                Some(_) => {}
+                None => lacks = true,
+            }
+        }
+        Some(lacks)
+    }
+}
+
+/// What keys and data the table's sets have, by their names.
+fn sets(snapshot: &Snapshot) -> impl Iterator<Item = (&BStr, impl PartialEq)> {
+    let sets = snapshot.tables().flat_map(|table| table.sets());
+    sets.map(|set| {
+        let set = set.set();
+        let keys = (set.key_type(), set.key_length());
+        (set.name(), (keys, set.data_type()))
+    })
+}
+
+/// The table's chains by their names.
+fn chains(snapshot: &Snapshot) -> impl Iterator<Item = (String, SnapshotChain<'_>)> {
+    let chains = snapshot.tables().flat_map(|table| table.chains());
+    chains.map(|chain| (chain.chain().name().to_string(), chain))
+}
+
+/// Whether both are at the same hook, or at none.
+fn is_same_base(one: &SnapshotChain<'_>, other: &SnapshotChain<'_>) -> bool {
+    let (one, other) = (one.chain(), other.chain());
+    one.hook() == other.hook() && one.chain_type() == other.chain_type()
+}
+
+/// Whether both have the same rules. Those of a firewall's lengths come in the order in which they were needed.
+fn is_same(name: &str, one: &SnapshotChain<'_>, other: &SnapshotChain<'_>) -> bool {
+    if one.rules().len() != other.rules().len() {
+        return false;
+    }
+    let mut others: Vec<_> = other.rules().collect();
+    if name != FIREWALL {
+        return one
+            .rules()
+            .zip(&others)
+            .all(|(one, other)| is_same_rule(&one, other));
+    }
+    let last = one.rules().last().zip(others.last());
+    last.is_none_or(|(one, other)| is_same_rule(&one, other))
+        && one.rules().all(|rule| {
+            let place = others.iter().position(|other| is_same_rule(&rule, other));
+            place.map(|place| others.swap_remove(place)).is_some()
+        })
+}
+
+fn listed(chain: &SnapshotChain<'_>) -> Vec<u8> {
+    let rules: Vec<_> = chain.rules().collect();
+    let attributes = rules.iter().flat_map(|rule| rule.attributes());
+    let raw = attributes
+        .map_while(Result::ok)
+        .map(|attribute| attribute.raw);
+    raw.collect::<Vec<_>>().concat()
+}
+
+/// What the kernel lists of the table's rules.
+pub(super) fn rules(nft: &mut Connection, family: Family) -> Result<Written, Error> {
+    let now = without_elements(nft, family)?;
+    Ok(chains(&now)
+        .map(|(name, chain)| (name, listed(&chain)))
+        .collect())
+}
+
+fn without_elements(nft: &mut Connection, family: Family) -> Result<Snapshot, Error> {
+    let options = SnapshotOptions {
+        elements: ElementsOf::empty(),
+    };
+    Ok(nft.snapshot_with(Scope::table(family, TABLE), options)?)
+}
+
+/// What was found.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// No table, or an empty one.
+    Nothing,
+    /// A table that this version does not make.
+    Other,
+    /// One that it makes.
+    Ours(Box<There>),
+}
+
+/// Reads the table.
+pub(super) fn read(nft: &mut Connection, family: Family) -> Result<Found, Error> {
+    let now = without_elements(nft, family)?;
+    let of_chain = |(name, _): (String, _)| Shape::of_chain(&name).map(|shape| (name, shape));
+    let shapes = chains(&now).filter_map(of_chain).collect();
+    let known = chains(&now).next().is_some();
+    let sets = now.tables().flat_map(|table| table.sets());
+    let names: HashSet<_> = sets.map(|set| set.set().name().to_owned()).collect();
+    if !known || names.is_empty() {
+        let empty = !known && names.is_empty();
+        return Ok(if empty { Found::Nothing } else { Found::Other });
+    }
+    let mut picks = HashSet::new();
+    for kind in [SetKind::Picks, SetKind::LocalPicks] {
+        if names.contains(kind.name().as_bytes()) {
+            let mut listing = nft.elements(family, TABLE, kind.name())?;
+            while let Some(element) = listing.next()? {
+                let key = element.key_bytes().and_then(Words::of);
+                picks.extend(key.and_then(|key| key.number_at(0)).map(|key| (kind, key)));
+            }
+        }
+    }
+    let mut entries = HashMap::new();
+    for kind in SetKind::ALL {
+        if !kind.is_of_services() || !names.contains(kind.name().as_bytes()) {
+            continue;
+        }
+        let mut set = HashMap::new();
+        let mut listing = nft.elements(family, TABLE, kind.name())?;
+        while let Some(element) = listing.next()? {
+            let Some(key) = element.key_bytes().and_then(Words::of) else {
+                return Ok(Found::Other);
+            };
+            let value = element.data_bytes().map(Words::of);
+            set.insert(key, value.flatten());
+        }
+        entries.insert(kind, set);
+    }
+    let mut places: HashMap<u32, BTreeMap<u32, SocketAddr>> = HashMap::new();
+    for (key, value) in entries.get(&SetKind::Endpoints).into_iter().flatten() {
+        if let (Some(group), Some(place)) = (key.number_at(0), key.number_at(1))
+            && let Some(endpoint) = value.as_ref().and_then(Words::as_endpoint)
+        {
+            places.entry(group).or_default().insert(place, endpoint);
+        }
+    }
+    let mut numbers: HashMap<u32, HashMap<SocketAddr, u32>> = HashMap::new();
+    let mut taken = HashSet::new();
+    for (key, value) in entries
+        .get(&SetKind::AffinityEndpoints)
+        .into_iter()
+        .flatten()
+    {
+        if let (Some(group), Some(number)) = (key.number_at(0), key.number_at(1))
+            && let Some(endpoint) = value.as_ref().and_then(Words::as_endpoint)
+        {
+            let id = id_of_group(group);
+            let of_id = numbers.entry(id).or_default();
+            // Both groups have the same numbers, unless somebody changed them.
+            if !of_id.contains_key(&endpoint) && taken.insert((id, number)) {
+                of_id.insert(endpoint, number);
+            }
+        }
+    }
+    let mut ids = HashSet::new();
+    for (kind, entries) in &entries {
+        for (key, value) in entries {
+            let group = match kind {
+                SetKind::Groups
+                | SetKind::Endpoints
+                | SetKind::AffinityPlaces
+                | SetKind::AffinityEndpoints => key.number_at(0),
+                SetKind::ServiceIps
+                | SetKind::ServiceNodeports
+                | SetKind::LocalIps
+                | SetKind::LocalNodeports => value.as_ref().and_then(|group| group.number_at(0)),
+                _ => None,
+            };
+            ids.extend(group.map(id_of_group).filter(|id| *id < Ids::END));
+        }
+    }
+    Ok(Found::Ours(Box::new(There {
+        entries,
+        shapes,
+        picks,
+        ids,
+        places,
+        numbers,
+        now,
+    })))
+}

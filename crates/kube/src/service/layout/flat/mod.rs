@@ -1,0 +1,859 @@
+//! The flat layout: services and endpoints are elements of maps and sets of data; chains and rules stay as they are.
+//!
+//! The way of a new connection, in the words of `nft`:
+//!
+//! ```text
+//! ip daddr . meta l4proto . th dport  →  @service-ips  →  group  →  @groups  →  number of endpoints
+//!     →  @picks  →  chain pick-3:
+//!         group . numgen random mod 3  →  @endpoints  →  dnat to address . port
+//! ```
+//!
+//! The number that is drawn must be below the number of endpoints, which a rule cannot look up: so there is a chain for
+//! each number of endpoints that some service has, made when the first comes. All else is data: an endpoint more is
+//! one element added and one replaced, a service more its own elements, whatever there is besides. The kernel looks
+//! at all chains anew when a chain, a rule or an element of a verdict map changes; it does not for data.
+//!
+//! | map or set | key → value |
+//! |---|---|
+//! | `service-ips`, `service-nodeports` | (address, protocol,) port → group |
+//! | `local-ips`, `local-nodeports` | the same → group, of what comes from outside and stays on this node |
+//! | `groups` | group → number of endpoints and seconds of affinity |
+//! | `endpoints` | group, place → endpoint |
+//! | `affinity` | group, client → number of the endpoint; kept by the rules |
+//! | `affinity-places` | group, place → number of the endpoint |
+//! | `affinity-endpoints` | group, number of the endpoint → endpoint |
+//! | `masquerade-…`, `reject-…`, `drop-…`, `firewall-ips` | (address, protocol,) port |
+//! | `firewall-sources` | address, protocol, port, length of prefix, network |
+//! | `hairpin-connections` | endpoints of this node, twice |
+//! | `cluster-ips`, `nodeport-ips` | address |
+//!
+//! Each rule looks up itself what it needs: Linux 6.18 refuses one that reads what another left in the registers
+//! (`ENODATA`).
+//!
+//! What differs from kube-proxy's nftables mode: affinity of a client to a service ends with that to all its ports'
+//! groups, not to one endpoint's set; a service has at most 32,767 endpoints on a node, the others are left out.
+
+mod kernel;
+mod rules;
+mod service;
+mod sets;
+
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use bstr::BStr;
+use kernel::{Found, Written};
+use rules::{Rules, Shape};
+use service::{Front, Placed, Target, fronts, hairpin, hairpins};
+pub(in crate::service) use sets::TABLE;
+use sets::{Entry, STAND_IN, SetKind, Words, element};
+
+use super::shared_elements::SharedElements;
+use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
+use crate::service::config::{Config, NodePortsOf};
+use crate::service::map::Map;
+use crate::service::model::Protocol;
+use crate::service::names::PortName;
+use crate::service::resolve::ServicePort;
+use chainwright::Error;
+use chainwright::iptables::Family;
+use chainwright::nft::live::FakeKernel;
+use chainwright::nft::{
+    self, CommitError, Connection, Element, Generation, Ownership, Scope, SetId, Table, Transaction,
+};
+
+/// How many clients the rules remember for services with affinity.
+const CLIENTS: u32 = 1 << 18;
+/// How many elements go into one transaction of a cold start: a megabyte, which stays in the caches. Each is of whole
+/// services.
+const AT_ONCE: usize = 20_000;
+
+/// Whether this is a set or map of the layout whose keys are what services are reached by.
+pub(crate) fn is_of_fronts(table: &BStr, set: &BStr) -> bool {
+    let mut kinds = SetKind::ALL.iter().filter(|kind| kind.is_of_fronts());
+    table == TABLE && kinds.any(|kind| set == kind.name())
+}
+
+/// Whether a table is the layout's, by its name.
+pub(crate) fn is_table(name: &BStr) -> bool {
+    name == TABLE
+}
+
+/// The flat layout of one family.
+#[derive(Debug)]
+pub(in crate::service) struct Flat {
+    nft: Connection,
+    family: Family,
+    /// The name of the table that is written.
+    name: &'static str,
+    common: Common,
+    state: State,
+    /// What keeps others from changing the table; `None` before it was looked at.
+    ownership: Option<Ownership>,
+    /// That which the last commit left, if others may change the table.
+    generation: Option<Generation>,
+    /// Kept for its buffer.
+    transaction: Transaction,
+    /// The chains' rules as the kernel listed them behind the last transaction that wrote some.
+    written: Written,
+    /// Whether nothing is carried out.
+    only_checks: bool,
+}
+
+/// What is in the kernel, but for what the rules put there.
+#[derive(Debug, Default)]
+struct State {
+    placed: Map<Arc<PortName>, Placed>,
+    ids: Ids,
+    fronts: SharedElements<Arc<PortName>, Front, Target>,
+    cluster_ips: SharedElements<Arc<PortName>, IpAddr, ()>,
+    hairpins: SharedElements<Arc<PortName>, (Protocol, SocketAddr), ()>,
+    shapes: HashSet<Shape>,
+    /// Lengths of the firewalls' prefixes.
+    lengths: HashSet<u8>,
+}
+
+/// Numbers of ports.
+#[derive(Debug, Default)]
+struct Ids {
+    /// Those that no port has any more, and since when; the first to be given up first.
+    free: VecDeque<(Option<Instant>, u32)>,
+    next: u32,
+}
+
+impl Ids {
+    /// A number that elements in the kernel have and that is not below this is nobody's: a group has twice the number.
+    const END: u32 = 1 << 30;
+    /// For how long a number stays unused: a packet may have looked it up that the kernel is still dealing with.
+    const QUARANTINE: Duration = Duration::from_secs(1);
+
+    fn take(&mut self) -> u32 {
+        if let Some(&(since, id)) = self.free.front()
+            && since.is_none_or(|since| since.elapsed() >= Self::QUARANTINE)
+        {
+            self.free.pop_front();
+            return id;
+        }
+        self.next += 1;
+        self.next - 1
+    }
+
+    fn give_up(&mut self, id: u32) {
+        self.free.push_back((Some(Instant::now()), id));
+    }
+}
+
+/// What is to be written of what does not come from services.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Base {
+    table: bool,
+    sets: bool,
+    /// Of which chains the rules; of all if `None`.
+    chains: Option<HashSet<String>>,
+}
+
+impl Base {
+    const ALL: Self = Self {
+        table: true,
+        sets: true,
+        chains: None,
+    };
+}
+
+/// What is to be done to elements, in the transactions of a [change](Flat::carry_out).
+#[derive(Debug, Default)]
+struct Elements {
+    base: Option<Base>,
+    /// Elements that are added before all else, by the place of the set among [all](SetKind::ALL).
+    first: [Vec<Entry>; SetKind::ALL.len()],
+    delete: [Vec<Entry>; SetKind::ALL.len()],
+    add: [Vec<Entry>; SetKind::ALL.len()],
+    /// Elements that are deleted after all else.
+    last: [Vec<Entry>; SetKind::ALL.len()],
+    /// What draws an endpoint, to be made before anything leads to it.
+    shapes: Vec<Shape>,
+    /// Lengths of prefixes whose rules are made before any load balancer needs them.
+    lengths: Vec<u8>,
+    /// What draws from as many endpoints as no service has any more: elements and chains to be deleted after all else.
+    picks: Vec<(SetKind, u32)>,
+    chains: Vec<String>,
+    count: usize,
+}
+
+impl Elements {
+    fn push(&mut self, kind: SetKind, entry: Entry, add: bool) {
+        let of = match add {
+            true if kind.is_added_first() => &mut self.first,
+            true => &mut self.add,
+            false if kind.is_deleted_last() => &mut self.last,
+            false => &mut self.delete,
+        };
+        of[kind as usize].push(entry);
+        self.count += 1;
+    }
+
+    /// Has elements that get another value be deleted in the transaction that adds them.
+    fn join_replaced(&mut self) {
+        for kind in SetKind::ALL.map(|kind| kind as usize) {
+            if self.last[kind].is_empty() || self.add[kind].is_empty() {
+                continue;
+            }
+            let added: HashSet<&Words> = self.add[kind].iter().map(|(key, _)| key).collect();
+            let delete = &mut self.delete[kind];
+            self.last[kind].retain(|entry| {
+                let is_replaced = added.contains(&entry.0);
+                if is_replaced {
+                    delete.push(*entry);
+                }
+                !is_replaced
+            });
+        }
+    }
+
+    /// Takes all of it out and keeps the memory.
+    fn clear(&mut self) {
+        let lists = self.delete.iter_mut().chain(&mut self.add);
+        let lists = lists.chain(&mut self.first).chain(&mut self.last);
+        lists.for_each(Vec::clear);
+        self.base = None;
+        self.shapes.clear();
+        self.lengths.clear();
+        self.picks.clear();
+        self.chains.clear();
+        self.count = 0;
+    }
+
+    const fn is_empty(&self) -> bool {
+        self.count == 0
+            && self.base.is_none()
+            && self.shapes.is_empty()
+            && self.lengths.is_empty()
+            && self.picks.is_empty()
+            && self.chains.is_empty()
+    }
+}
+
+impl State {
+    /// Makes a port what it is to be, and notes what that does to the elements that it has for itself.
+    fn apply(
+        &mut self,
+        name: &PortName,
+        [before, after]: [Option<&ServicePort>; 2],
+        config: &Config,
+        elements: &mut Elements,
+    ) {
+        let new;
+        let placed = match self.placed.get(name) {
+            Some(placed) => placed,
+            None => {
+                new = Placed::new(name.clone(), self.ids.take());
+                &new
+            }
+        };
+        let now = placed.place(after);
+        now.changes(placed, |kind, entry, add| elements.push(kind, entry, add));
+        for shape in now.shapes.into_iter().flatten() {
+            if self.shapes.insert(shape) {
+                elements.shapes.push(shape);
+            }
+        }
+        let owner = &now.name;
+        if let Some(port) = before {
+            fronts(port, now.id, config, |front, _| {
+                self.fronts.release(owner, &front);
+            });
+            self.cluster_ips.release(owner, &port.cluster_ip);
+            for endpoint in hairpins(port) {
+                self.hairpins.release(owner, &endpoint);
+            }
+        }
+        match after {
+            Some(port) => {
+                self.claim(owner, now.id, port, config);
+                self.placed.insert(Arc::clone(&now.name), now);
+            }
+            None => {
+                self.ids.give_up(now.id);
+                self.placed.swap_remove(name);
+            }
+        }
+    }
+
+    fn claim(&mut self, owner: &Arc<PortName>, id: u32, port: &ServicePort, config: &Config) {
+        fronts(port, id, config, |front, target| {
+            self.fronts.claim(Arc::clone(owner), front, target);
+        });
+        self.cluster_ips
+            .claim(Arc::clone(owner), port.cluster_ip, ());
+        for endpoint in hairpins(port) {
+            self.hairpins.claim(Arc::clone(owner), endpoint, ());
+        }
+    }
+
+    /// Notes what came to be another of elements that several ports may ask for.
+    fn take_changed(&mut self, elements: &mut Elements) {
+        for changed in self.fronts.take_changed() {
+            let of = |target: &Option<Target>| {
+                let mut entries = Vec::new();
+                if let Some(target) = target {
+                    (changed.key).elements(target, |kind, entry| entries.push((kind, entry)));
+                }
+                entries
+            };
+            let (before, after) = (of(&changed.before), of(&changed.after));
+            for (entries, others, add) in [(&before, &after, false), (&after, &before, true)] {
+                for entry in entries.iter().filter(|entry| !others.contains(entry)) {
+                    elements.push(entry.0, entry.1, add);
+                }
+            }
+            let sources = changed.after.iter().filter_map(|t| t.sources.as_ref());
+            for network in sources.flat_map(|sources| sources.iter()) {
+                if self.lengths.insert(network.prefix_len()) {
+                    elements.lengths.push(network.prefix_len());
+                }
+            }
+        }
+        for changed in self.cluster_ips.take_changed() {
+            let entry = (Words::new().address(changed.key), None);
+            elements.push(SetKind::ClusterIps, entry, changed.after.is_some());
+        }
+        for changed in self.hairpins.take_changed() {
+            let entry = hairpin(&changed.key);
+            elements.push(SetKind::Hairpins, entry, changed.after.is_some());
+        }
+    }
+}
+
+impl Flat {
+    /// Over a connection of its own.
+    pub(in crate::service) fn new(nft: Connection, family: Family, config: Arc<Config>) -> Self {
+        Self {
+            nft,
+            family,
+            name: TABLE,
+            common: Common::new(config),
+            state: State::default(),
+            ownership: None,
+            generation: None,
+            transaction: Transaction::new(),
+            written: Written::default(),
+            only_checks: false,
+        }
+    }
+
+    fn table(&self) -> nft::Family {
+        self.family.into()
+    }
+
+    fn rules(&self) -> Rules<'_> {
+        Rules {
+            family: self.family,
+            name: self.name,
+            config: &self.common.config,
+        }
+    }
+
+    fn set_id(&self, kind: SetKind) -> SetId<'static> {
+        SetId::new(self.table(), self.name, kind.name())
+    }
+
+    /// Carries out what is to be done, in up to three transactions, so that a packet whose look-ups a commit comes between
+    /// is sent to an endpoint of its service all the same: each of its look-ups sees the elements as they are by then.
+    ///
+    /// 1. What something is to lead to, or what is looked up before: chains, masquerading, firewalls.
+    /// 2. What leads to endpoints: addresses and ports, how many endpoints a group has.
+    /// 3. What only packets can look up that found something before the second one: places of endpoints, groups.
+    ///
+    /// The kernel has dealt with such packets [when](InOrder) the next transaction is committed.
+    fn carry_out(&mut self, elements: &mut Elements) -> Result<usize, Error> {
+        elements.join_replaced();
+        let mut tx = std::mem::take(&mut self.transaction);
+        let made = self.commit_parts(&mut tx, elements);
+        self.transaction = tx;
+        made
+    }
+
+    fn commit_parts(&mut self, tx: &mut Transaction, elements: &Elements) -> Result<usize, Error> {
+        let mut in_order = InOrder::new(!self.only_checks);
+        tx.clear();
+        if let Some(base) = &elements.base {
+            self.write_base(tx, base)?;
+        }
+        self.write_first(tx, elements)?;
+        in_order.commit(tx, |tx| self.commit(tx))?;
+        tx.clear();
+        self.write_main(tx, elements)?;
+        in_order.commit(tx, |tx| self.commit(tx))?;
+        tx.clear();
+        self.write_last(tx, elements)?;
+        in_order.commit(tx, |tx| self.commit(tx))?;
+        Ok(in_order.made())
+    }
+
+    fn write_first(&self, tx: &mut Transaction, elements: &Elements) -> Result<(), Error> {
+        for length in &elements.lengths {
+            self.rules().write_length(tx, *length)?;
+        }
+        for shape in &elements.shapes {
+            self.rules().write_shape(tx, *shape)?;
+            self.write_picks(tx, *shape)?;
+        }
+        self.add(tx, &elements.first)
+    }
+
+    fn write_main(&self, tx: &mut Transaction, elements: &Elements) -> Result<(), Error> {
+        for (kind, entries) in SetKind::ALL.into_iter().zip(&elements.delete) {
+            tx.delete_elements(&self.set_id(kind), entries.iter().map(element))?;
+        }
+        self.add(tx, &elements.add)
+    }
+
+    fn write_last(&self, tx: &mut Transaction, elements: &Elements) -> Result<(), Error> {
+        for (kind, entries) in SetKind::ALL.into_iter().zip(&elements.last) {
+            tx.delete_elements(&self.set_id(kind), entries.iter().map(element))?;
+        }
+        for (kind, number) in &elements.picks {
+            let key = number.to_ne_bytes();
+            tx.delete_elements(&self.set_id(*kind), [Element::new(&key)])?;
+        }
+        for chain in &elements.chains {
+            tx.flush_chain(self.table(), TABLE, &chain[..])?;
+            tx.delete(&nft::Chain::new(self.table(), TABLE, &chain[..]))?;
+        }
+        Ok(())
+    }
+
+    fn add(&self, tx: &mut Transaction, entries: &[Vec<Entry>]) -> Result<(), Error> {
+        for (kind, entries) in SetKind::ALL.into_iter().zip(entries) {
+            let pairs = entries.iter().map(|(key, value)| {
+                let value = value.as_ref().map(Words::as_bytes);
+                (key.as_bytes(), value)
+            });
+            tx.add_pairs(&self.set_id(kind), pairs)?;
+        }
+        Ok(())
+    }
+
+    /// Leads to the chains of a shape.
+    fn write_picks(&self, tx: &mut Transaction, shape: Shape) -> Result<(), Error> {
+        let key = shape.number().to_ne_bytes();
+        for (kind, local) in [(SetKind::Picks, false), (SetKind::LocalPicks, true)] {
+            let chain = shape.chain(local);
+            let verdict = nft::expr::Verdict::Goto((&chain[..]).into());
+            let element = Element::new(&key).with_verdict(verdict);
+            tx.add_elements(&self.set_id(kind), [element])?;
+        }
+        Ok(())
+    }
+
+    /// Writes the table with what does not come from services, as far as it is wanted.
+    fn write_base(&self, tx: &mut Transaction, wanted: &Base) -> Result<(), Error> {
+        let rules = self.rules();
+        if wanted.table && self.ownership != Some(Ownership::Owned) {
+            tx.add(&rules.table_object(false)?)?;
+        }
+        for kind in SetKind::ALL.into_iter().filter(|_| wanted.sets) {
+            tx.add(&kind.set(self.family, self.name, CLIENTS)?)?;
+        }
+        let mut lengths: Vec<u8> = self.state.lengths.iter().copied().collect();
+        lengths.sort_unstable();
+        rules.write(tx, lengths, |chain| {
+            (wanted.chains.as_ref()).is_none_or(|chains| chains.contains(chain))
+        })
+    }
+
+    /// Keys of the addresses that node ports are at, where a set has them.
+    fn nodeport_ips(&self) -> Vec<Entry> {
+        match self.common.config.node_port_addresses.of(self.family) {
+            NodePortsOf::These(addresses) => {
+                let addresses = addresses.into_iter().filter(|ip| !ip.is_loopback());
+                addresses
+                    .map(|ip| (Words::new().address(ip), None))
+                    .collect()
+            }
+            NodePortsOf::Every | NodePortsOf::Networks(_) => Vec::new(),
+        }
+    }
+
+    /// Commits; on the generation that the last commit left, unless the kernel keeps others from the table.
+    fn commit(&mut self, tx: &mut Transaction) -> Result<(), CommitError> {
+        if self.ownership == Some(Ownership::Owned) {
+            return self.nft.commit(tx);
+        }
+        let commits = &self.common.commits;
+        let known = self.generation.map(|known| commits.latest(known));
+        if let Some(known) = known.filter(|_| self.name == TABLE) {
+            tx.expect_generation(known);
+        }
+        let made = self.nft.commit_numbered(tx)?;
+        if self.only_checks {
+            return Ok(());
+        }
+        self.generation = made;
+        if let (Some(known), Some(made)) = (known, self.generation)
+            && made == known.next()
+        {
+            commits.note(known, made);
+        }
+        Ok(())
+    }
+
+    /// Makes a table that serves already anew in one transaction, while another one has the same services: a packet whose
+    /// look-ups find nothing in the one is translated by the other.
+    fn make_anew(&mut self, ports: &Ports) -> Result<usize, Error> {
+        let mut in_order = InOrder::new(!self.only_checks);
+        if !self.only_checks {
+            let mut made = self.remove_stand_in()?;
+            in_order.step(|| {
+                let ownership = self.ownership.take();
+                self.name = STAND_IN;
+                let filled = self.fill(ports, false);
+                self.name = TABLE;
+                self.ownership = ownership;
+                made += filled?;
+                Ok::<_, Error>(made)
+            })?;
+        }
+        in_order.step(|| self.fill(ports, true))?;
+        in_order.step(|| self.remove_stand_in())?;
+        Ok(in_order.made())
+    }
+
+    /// Removes the table that another one was made anew beside, if it is there: how many transactions it took.
+    fn remove_stand_in(&mut self) -> Result<usize, Error> {
+        if self.only_checks || self.nft.table(self.table(), STAND_IN)?.is_none() {
+            return Ok(0);
+        }
+        let mut tx = Transaction::new();
+        tx.delete(&Table::new(self.table(), STAND_IN))?;
+        self.commit(&mut tx)?;
+        Ok(1)
+    }
+
+    /// Fills a table that holds no services, in as many transactions as it takes. Each is of whole services: what was
+    /// committed serves, whatever becomes of the rest. If it is to be made `anew`, that is one transaction.
+    fn fill(&mut self, ports: &Ports, anew: bool) -> Result<usize, Error> {
+        let mut tx = Transaction::new();
+        if anew {
+            tx.delete(&Table::new(self.table(), TABLE))?;
+            let owned = self.ownership == Some(Ownership::Owned);
+            tx.add(&self.rules().table_object(owned)?)?;
+        }
+        self.state = State::default();
+        self.state.placed.reserve(ports.len());
+        self.write_base(&mut tx, &Base::ALL)?;
+        let at_once = if anew { usize::MAX } else { AT_ONCE };
+        let mut transactions = 0;
+        let mut elements = Elements::default();
+        for entry in self.nodeport_ips() {
+            elements.push(SetKind::NodeportIps, entry, true);
+        }
+        // In their order, so that the same services come to the same numbers on every node.
+        let mut names: Vec<_> = ports.iter().collect();
+        names.sort_unstable_by_key(|(name, _)| *name);
+        let mut names = names.into_iter().peekable();
+        loop {
+            let next = names.next();
+            if let Some((name, port)) = next {
+                let states = [None, Some(&**port)];
+                self.state
+                    .apply(name, states, &self.common.config, &mut elements);
+            }
+            if elements.count >= at_once || names.peek().is_none() {
+                self.state.take_changed(&mut elements);
+                self.write_first(&mut tx, &elements)?;
+                self.write_main(&mut tx, &elements)?;
+                self.commit(&mut tx)?;
+                transactions += 1;
+                let done = ports.len() - names.len();
+                self.common.observer.tell(self.family, done, ports.len());
+                tracing::debug!(
+                    elements = elements.count,
+                    left = names.len(),
+                    "services committed"
+                );
+                tx.clear();
+                elements.clear();
+                if names.peek().is_none() {
+                    return Ok(transactions);
+                }
+            }
+        }
+    }
+
+    /// Makes what is there what is desired: see [`FamilyLayout::adopt`].
+    fn adopt_once(&mut self, ports: &Ports) -> Result<usize, Error> {
+        if self.common.config.own {
+            let before = self.nft.generation()?;
+            let was_there = self.nft.table(self.table(), TABLE)?.is_some();
+            self.ownership = Some(self.nft.own(self.table(), TABLE)?);
+            // If there was none it made the table, in one commit.
+            let made = self.nft.generation()?;
+            if !was_there && made == before.next() && !self.only_checks {
+                self.common.commits.note(before, made);
+            }
+        }
+        self.generation = Some(self.nft.generation()?);
+        let family = self.table();
+        let there = match kernel::read(&mut self.nft, family)? {
+            Found::Ours(there) => there,
+            Found::Nothing => return self.fill(ports, false),
+            Found::Other => return self.make_anew(ports),
+        };
+        self.take_over(ports, &there);
+        let mut elements = Elements::default();
+        if !self.compare_base(&there, &mut elements)? {
+            return self.make_anew(ports);
+        }
+        let wrote = elements.base.is_some() || !elements.shapes.is_empty();
+        self.compare(there.entries, &mut elements);
+        match self.carry_out(&mut elements) {
+            Ok(made) => {
+                if wrote && !self.only_checks {
+                    self.written = kernel::rules(&mut self.nft, family)?;
+                }
+                Ok(made)
+            }
+            // What is there is not what this version makes: all of it anew, at once.
+            Err(Error::Commit(error)) if error.is_refusal() && !error.generation_moved() => {
+                tracing::warn!(%error, "the table is made anew");
+                self.make_anew(ports)
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Notes what differs of what does not come from services, and of the chains that draw endpoints. Says whether it can
+    /// be put into the table that is there.
+    fn compare_base(&self, there: &kernel::There, elements: &mut Elements) -> Result<bool, Error> {
+        let open = |source| chainwright::netlink::Error::Open {
+            protocol: libc::NETLINK_NETFILTER,
+            source,
+        };
+        let mut shapes: Vec<Shape> = self.state.shapes.iter().copied().collect();
+        shapes.sort_unstable_by_key(|shape| shape.number());
+        let mut model = FakeKernel::new().connect().map_err(open)?;
+        let mut tx = Transaction::new();
+        tx.add(&self.rules().table_object(false)?)?;
+        let all = Base {
+            table: false,
+            ..Base::ALL
+        };
+        self.write_base(&mut tx, &all)?;
+        for shape in &shapes {
+            self.rules().write_shape(&mut tx, *shape)?;
+        }
+        model.commit(&tx)?;
+        let desired = model.snapshot(Scope::table(self.table(), TABLE))?;
+        let differing = there.differing(&desired, &self.written);
+        let of_shape = |chain: &str| Shape::of_chain(chain).is_some();
+        let base: HashSet<_> = differing
+            .iter()
+            .filter(|chain| !of_shape(chain))
+            .cloned()
+            .collect();
+        let Some(sets) = there.lacks_sets(&desired) else {
+            return Ok(false);
+        };
+        if sets || !base.is_empty() {
+            elements.base = Some(Base {
+                table: false,
+                sets,
+                chains: Some(base),
+            });
+        }
+        let is_right = |shape: &Shape| {
+            let leads = |kind| there.picks.contains(&(kind, shape.number()));
+            let chains = [false, true].map(|local| shape.chain(local));
+            leads(SetKind::Picks)
+                && leads(SetKind::LocalPicks)
+                && !chains.iter().any(|chain| differing.contains(chain))
+        };
+        elements.shapes = shapes
+            .into_iter()
+            .filter(|shape| !is_right(shape))
+            .collect();
+        // What draws from as many endpoints as no service has any more.
+        let numbers: HashSet<u32> = self.state.shapes.iter().map(|s| s.number()).collect();
+        let picks = there
+            .picks
+            .iter()
+            .filter(|(_, number)| !numbers.contains(number));
+        elements.picks = picks.copied().collect();
+        let gone = |(_, shape): &(&String, &Shape)| !self.state.shapes.contains(*shape);
+        let chains = there.shapes.iter().filter(gone);
+        elements.chains = chains.map(|(chain, _)| chain.clone()).collect();
+        Ok(true)
+    }
+
+    /// Takes numbers and places from what is there, and asks for all that is desired.
+    fn take_over(&mut self, ports: &Ports, there: &kernel::There) {
+        let mut state = State::default();
+        let mut names: Vec<_> = ports.iter().collect();
+        names.sort_unstable_by_key(|(name, _)| *name);
+        let leads = there.leads();
+        let mut taken = HashSet::new();
+        let known: Vec<Option<u32>> = names
+            .iter()
+            .map(|(_, port)| {
+                let mut all = Vec::new();
+                fronts(port, 0, &self.common.config, |front, _| all.push(front));
+                let id = there.number(&all, port.has_cluster_ip, &leads);
+                let known = id.filter(|id| *id < Ids::END && !taken.contains(id));
+                taken.extend(known);
+                known
+            })
+            .collect();
+        // A number that is in use, by a service that goes or that went last, is not given to another one at once.
+        let last = there.ids.iter().chain(&taken).max();
+        let last = last.map_or(0, |last| last + 1); // they are below Ids::END
+        let gone = there.ids.iter().filter(|id| !taken.contains(*id));
+        state.ids.next = last;
+        // Others may have left a number that is far above all others: of the gap below it as many are kept as there are ports.
+        state.ids.free = (0..last)
+            .filter(|id| !taken.contains(id) && !there.ids.contains(id))
+            .take(ports.len())
+            .map(|id| (None, id))
+            .collect();
+        gone.for_each(|id| state.ids.give_up(*id));
+        for ((name, port), id) in names.into_iter().zip(known) {
+            let mut placed = match id {
+                Some(id) => Placed::new(name.clone(), id),
+                None => Placed::new(name.clone(), state.ids.take()),
+            };
+            if id.is_some() {
+                placed.groups = there.places(placed.id);
+                placed.numbers = there.numbers(placed.id);
+            }
+            let placed = placed.place(Some(port));
+            state.shapes.extend(placed.shapes.into_iter().flatten());
+            state.claim(&placed.name, placed.id, port, &self.common.config);
+            state.placed.insert(Arc::clone(&placed.name), placed);
+        }
+        // All is compared with what is there: nothing of it is a change by itself.
+        let mut all = Elements::default();
+        state.take_changed(&mut all);
+        self.state = state;
+    }
+
+    /// Notes what differs between what is there and what is desired.
+    fn compare(
+        &self,
+        mut there: HashMap<SetKind, HashMap<Words, Option<Words>>>,
+        elements: &mut Elements,
+    ) {
+        let mut want = |kind: SetKind, entry: Entry| match there
+            .get_mut(&kind)
+            .and_then(|set| set.remove(&entry.0))
+        {
+            Some(value) if value == entry.1 => {}
+            Some(value) => {
+                elements.push(kind, (entry.0, value), false);
+                elements.push(kind, entry, true);
+            }
+            None => elements.push(kind, entry, true),
+        };
+        for placed in self.state.placed.values() {
+            placed.elements(&mut want);
+        }
+        for (front, target) in self.state.fronts.iter() {
+            front.elements(target, &mut want);
+        }
+        for (address, ()) in self.state.cluster_ips.iter() {
+            want(SetKind::ClusterIps, (Words::new().address(*address), None));
+        }
+        for (endpoint, ()) in self.state.hairpins.iter() {
+            want(SetKind::Hairpins, hairpin(endpoint));
+        }
+        for entry in self.nodeport_ips() {
+            want(SetKind::NodeportIps, entry);
+        }
+        for (kind, entries) in there {
+            for entry in entries {
+                elements.push(kind, entry, false);
+            }
+        }
+    }
+}
+
+impl FamilyLayout for Flat {
+    fn adopt(&mut self, ports: &Ports) -> Result<usize, Error> {
+        let mut attempts = self.nft.retry().begin();
+        loop {
+            let adopted = self.adopt_once(ports);
+            // One that ended in the middle may have left it.
+            let removed = self.remove_stand_in();
+            let adopted = adopted.and_then(|made| Ok(made + removed?));
+            match adopted {
+                Err(Error::Commit(error)) if error.generation_moved() && attempts.again() => {}
+                Err(Error::Netlink(chainwright::netlink::Error::Interrupted))
+                    if attempts.again() => {}
+                adopted => return adopted,
+            }
+        }
+    }
+
+    fn change(&mut self, ports: &Ports, changes: &[PortChange]) -> Result<usize, Error> {
+        if self.ownership.is_none() && self.generation.is_none() {
+            return self.adopt(ports);
+        }
+        let mut elements = Elements::default();
+        for change in changes {
+            let states = [change.before.as_deref(), change.after.as_deref()];
+            self.state
+                .apply(&change.name, states, &self.common.config, &mut elements);
+        }
+        self.state.take_changed(&mut elements);
+        if elements.is_empty() {
+            return Ok(0);
+        }
+        match self.carry_out(&mut elements) {
+            Ok(made) => Ok(made),
+            // Somebody else was there, or the table is not as it was left.
+            Err(Error::Commit(error)) if error.is_refusal() || error.generation_moved() => {
+                tracing::info!(%error, "the table is read anew");
+                self.adopt(ports)
+            }
+            Err(error) => {
+                self.ownership = None;
+                self.generation = None;
+                Err(error)
+            }
+        }
+    }
+
+    fn common(&mut self) -> &mut Common {
+        &mut self.common
+    }
+
+    fn only_check(&mut self, yes: bool) -> bool {
+        self.nft.only_check(yes);
+        self.only_checks = yes;
+        true
+    }
+
+    fn remove(&mut self) -> Result<(), Error> {
+        clean_up(&mut self.nft, self.family)?;
+        self.ownership = None;
+        self.generation = None;
+        self.state = State::default();
+        Ok(())
+    }
+}
+
+/// Removes the table, whoever made it; whether it was there.
+pub(in crate::service) fn clean_up(nft: &mut Connection, family: Family) -> Result<bool, Error> {
+    let table = nft::Family::from(family);
+    let mut tx = Transaction::new();
+    for name in [TABLE, STAND_IN] {
+        if nft.table(table, name)?.is_some() {
+            tx.delete(&Table::new(table, name))?;
+        }
+    }
+    if !tx.is_empty() {
+        nft.commit(&tx)?;
+    }
+    Ok(!tx.is_empty())
+}

@@ -1,0 +1,451 @@
+//! What a port of a service comes to: where it can be had, and groups of endpoints.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+
+use super::rules::Shape;
+use super::sets::{Entry, SetKind, Words};
+use crate::service::config::Config;
+use crate::service::model::Protocol;
+use crate::service::names::PortName;
+use crate::service::resolve::{Backend, Backends, Refusal, ServicePort};
+
+/// Where a port can be had.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Front {
+    /// `None`: at the node's addresses.
+    pub(super) address: Option<IpAddr>,
+    pub(super) protocol: Protocol,
+    pub(super) port: u16,
+}
+
+/// What becomes of what comes there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Target {
+    /// The group that it goes to.
+    group: Option<u32>,
+    /// The group that it goes to if it comes from outside and is to stay on this node; there may be none in it.
+    local: Option<u32>,
+    masquerade: bool,
+    refusal: Option<Refusal>,
+    /// Who may come; everybody if `None`.
+    pub(super) sources: Option<Arc<[IpNet]>>,
+}
+
+impl Front {
+    /// The key of its elements.
+    pub(super) fn key(&self) -> Words {
+        let address = match self.address {
+            Some(address) => Words::new().address(address),
+            None => Words::new(),
+        };
+        address.protocol(self.protocol).port(self.port)
+    }
+
+    /// The elements that it takes.
+    pub(super) fn elements(&self, target: &Target, mut take: impl FnMut(SetKind, Entry)) {
+        let key = self.key();
+        let of = |kinds: [SetKind; 2]| kinds[usize::from(self.address.is_none())];
+        let number = |group| Some(Words::new().number(group));
+        if let Some(group) = target.group {
+            let kind = of([SetKind::ServiceIps, SetKind::ServiceNodeports]);
+            take(kind, (key, number(group)));
+            if target.masquerade {
+                let kind = of([SetKind::MasqueradeIps, SetKind::MasqueradeNodeports]);
+                take(kind, (key, None));
+            }
+        }
+        if let Some(group) = target.local {
+            let kind = of([SetKind::LocalIps, SetKind::LocalNodeports]);
+            take(kind, (key, number(group)));
+        }
+        match target.refusal {
+            Some(Refusal::Reject) => {
+                let kind = of([SetKind::RejectIps, SetKind::RejectNodeports]);
+                take(kind, (key, None));
+            }
+            Some(Refusal::Drop) => {
+                let kind = of([SetKind::DropIps, SetKind::DropNodeports]);
+                take(kind, (key, None));
+            }
+            None => {}
+        }
+        if let Some(sources) = &target.sources {
+            take(SetKind::FirewallIps, (key, None));
+            for network in sources.iter() {
+                let source = key
+                    .number(u32::from(network.prefix_len()))
+                    .address(network.network());
+                take(SetKind::FirewallSources, (source, None));
+            }
+        }
+    }
+}
+
+/// The group of all of a service's endpoints; that of those of this node is the next.
+pub(super) const fn cluster_group(id: u32) -> u32 {
+    id * 2
+}
+
+/// The service that a group is of.
+pub(super) const fn id_of_group(group: u32) -> u32 {
+    group / 2
+}
+
+/// Tells where a port can be had, and what becomes of what comes there.
+pub(super) fn fronts(
+    port: &ServicePort,
+    id: u32,
+    config: &Config,
+    mut take: impl FnMut(Front, Target),
+) {
+    let (cluster, local) = (cluster_group(id), cluster_group(id) + 1);
+    let any = |backends: &[Backend], group| (!backends.is_empty()).then_some(group);
+    let internal_group = if port.internal_local { local } else { cluster };
+    let internal = Target {
+        group: any(port.internal(), internal_group),
+        local: None,
+        masquerade: false,
+        refusal: port.internal_refusal(),
+        sources: None,
+    };
+    let external = Target {
+        group: any(&port.backends.cluster, cluster),
+        local: (port.external_local && port.backends.any).then_some(local),
+        masquerade: !port.external_local,
+        refusal: port.external_refusal(),
+        sources: None,
+    };
+    let protocol = port.name.protocol;
+    let at = |address| Front {
+        address: Some(address),
+        protocol,
+        port: port.port,
+    };
+    if port.has_cluster_ip {
+        take(at(port.cluster_ip), internal);
+    }
+    for address in &port.external_ips {
+        take(at(*address), external.clone());
+    }
+    if !port.load_balancer_ips.is_empty() {
+        let balanced = Target {
+            sources: sources(port, config),
+            ..external.clone()
+        };
+        for address in &port.load_balancer_ips {
+            take(at(*address), balanced.clone());
+        }
+    }
+    if let Some(port) = port.node_port {
+        let front = Front {
+            address: None,
+            protocol,
+            port,
+        };
+        take(front, external);
+    }
+}
+
+/// Who may use the load balancer. Where that holds the node itself, the balancer's address does, too: a node that has
+/// it as its own sends with it.
+fn sources(port: &ServicePort, config: &Config) -> Option<Arc<[IpNet]>> {
+    if port.source_ranges.is_empty() {
+        return None;
+    }
+    let mut sources = port.source_ranges.clone();
+    let mut node = config.node_addresses.iter();
+    if node.any(|node| port.source_ranges.iter().any(|range| range.contains(node))) {
+        sources.extend(port.load_balancer_ips.iter().copied().map(IpNet::from));
+    }
+    sources.sort_unstable();
+    sources.dedup();
+    Some(sources.into())
+}
+
+/// The endpoints that some traffic on this node goes to: those of the cluster, and those of the node. None goes to a port
+/// of which others have all addresses.
+fn used(port: &ServicePort) -> [&[Backend]; 2] {
+    let Backends { cluster, local, .. } = &port.backends;
+    if !port.has_cluster_ip && !port.is_external() {
+        return [&[]; 2];
+    }
+    [
+        if port.uses_cluster() { cluster } else { &[] },
+        if port.uses_local() { local } else { &[] },
+    ]
+}
+
+/// Endpoints of this node, to which what comes from themselves is masqueraded; some of them twice.
+pub(super) fn hairpins(port: &ServicePort) -> impl Iterator<Item = (Protocol, SocketAddr)> {
+    let protocol = port.name.protocol;
+    let backends = used(port).into_iter().flatten();
+    backends
+        .filter(|backend| backend.local)
+        .map(move |backend| (protocol, backend.address))
+}
+
+pub(super) fn hairpin((protocol, endpoint): &(Protocol, SocketAddr)) -> Entry {
+    let key = Words::new().address(endpoint.ip()).address(endpoint.ip());
+    (key.protocol(*protocol).port(endpoint.port()), None)
+}
+
+/// A port as it stands in the kernel.
+#[derive(Debug, Clone)]
+pub(super) struct Placed {
+    pub(super) name: Arc<PortName>,
+    /// Its number, of which its groups' are made.
+    pub(super) id: u32,
+    /// Endpoints by their places: all, and those of this node.
+    pub(super) groups: [Vec<SocketAddr>; 2],
+    /// What the groups are.
+    pub(super) shapes: [Option<Shape>; 2],
+    has_affinity: bool,
+    /// Numbers of the endpoints of both groups, if clients are kept at one: an endpoint keeps its number as long as it is
+    /// one.
+    pub(super) numbers: HashMap<SocketAddr, u32>,
+}
+
+impl Placed {
+    /// Without endpoints.
+    pub(super) fn new(name: PortName, id: u32) -> Self {
+        Self {
+            name: Arc::new(name),
+            id,
+            groups: [Vec::new(), Vec::new()],
+            shapes: [None, None],
+            has_affinity: false,
+            numbers: HashMap::new(),
+        }
+    }
+
+    /// Puts a port's endpoints in their places: those that stay keep theirs, others fill the gaps.
+    pub(super) fn place(&self, port: Option<&ServicePort>) -> Self {
+        let desired: [&[Backend]; 2] = port.map_or([&[]; 2], used);
+        let affinity = port.and_then(|port| port.affinity);
+        let groups = [0, 1].map(|g| place(&self.groups[g], desired[g]));
+        let shape = |slots: &Vec<SocketAddr>| {
+            (!slots.is_empty()).then(|| Shape::new(slots.len(), affinity))
+        };
+        Self {
+            name: Arc::clone(&self.name),
+            id: self.id,
+            shapes: [shape(&groups[0]), shape(&groups[1])],
+            numbers: match affinity {
+                Some(_) => numbered(&self.numbers, groups.iter().flatten().copied()),
+                None => HashMap::new(),
+            },
+            groups,
+            has_affinity: affinity.is_some(),
+        }
+    }
+
+    /// The elements that are of this port alone.
+    pub(super) fn elements(&self, mut take: impl FnMut(SetKind, Entry)) {
+        let nothing = Self {
+            groups: [Vec::new(), Vec::new()],
+            shapes: [None, None],
+            has_affinity: false,
+            numbers: HashMap::new(),
+            ..self.clone()
+        };
+        self.changes(&nothing, |kind, entry, add| {
+            debug_assert!(add);
+            take(kind, entry);
+        });
+    }
+
+    /// What is to be deleted (`false`) and added (`true`) to get here from what was.
+    pub(super) fn changes(&self, before: &Self, mut take: impl FnMut(SetKind, Entry, bool)) {
+        for g in 0..2 {
+            let group = cluster_group(self.id) + g as u32;
+            let number = Words::new().number(group);
+            if before.shapes[g] != self.shapes[g] {
+                for (shape, add) in [(before.shapes[g], false), (self.shapes[g], true)] {
+                    if let Some(shape) = shape {
+                        let value = Words::new().number(shape.number());
+                        take(SetKind::Groups, (number, Some(value)), add);
+                    }
+                }
+            }
+            let (old, new) = (&before.groups[g], &self.groups[g]);
+            for slot in 0..old.len().max(new.len()) {
+                let (old, new) = (old.get(slot), new.get(slot));
+                if old != new {
+                    for (endpoint, add) in [(old, false), (new, true)] {
+                        if let Some(endpoint) = endpoint {
+                            let key = number.number(slot as u32);
+                            let value = Words::new().endpoint(*endpoint);
+                            take(SetKind::Endpoints, (key, Some(value)), add);
+                        }
+                    }
+                }
+            }
+            // Rare, and so not by what differs: all of both.
+            if before.has_affinity || self.has_affinity {
+                let (old, new) = (before.kept(g), self.kept(g));
+                for entry in old.difference(&new) {
+                    take(entry.0, entry.1, false);
+                }
+                for entry in new.difference(&old) {
+                    take(entry.0, entry.1, true);
+                }
+            }
+        }
+    }
+
+    /// What a group with affinity has besides: each endpoint's number by its place, and the endpoint by its number.
+    fn kept(&self, g: usize) -> HashSet<(SetKind, Entry)> {
+        if !self.has_affinity {
+            return HashSet::new();
+        }
+        let group = Words::new().number(cluster_group(self.id) + g as u32);
+        let mut entries = HashSet::new();
+        for (place, &endpoint) in (0_u32..).zip(&self.groups[g]) {
+            let Some(&number) = self.numbers.get(&endpoint) else {
+                continue; // never: all have one
+            };
+            let place = group.number(place);
+            entries.insert((
+                SetKind::AffinityPlaces,
+                (place, Some(Words::new().number(number))),
+            ));
+            let value = Words::new().endpoint(endpoint);
+            entries.insert((
+                SetKind::AffinityEndpoints,
+                (group.number(number), Some(value)),
+            ));
+        }
+        entries
+    }
+}
+
+/// Numbers for endpoints: those that have one keep it; the others get the first that is free from [theirs](number_of) on.
+fn numbered(
+    before: &HashMap<SocketAddr, u32>,
+    endpoints: impl Iterator<Item = SocketAddr>,
+) -> HashMap<SocketAddr, u32> {
+    let endpoints: BTreeSet<SocketAddr> = endpoints.collect();
+    let kept = endpoints
+        .iter()
+        .filter_map(|endpoint| Some((*endpoint, *before.get(endpoint)?)));
+    let mut numbers: HashMap<_, _> = kept.collect();
+    let mut taken: HashSet<u32> = numbers.values().copied().collect();
+    for endpoint in endpoints {
+        numbers.entry(endpoint).or_insert_with(|| {
+            let mut number = number_of(endpoint);
+            while !taken.insert(number) {
+                number = number.wrapping_add(1);
+            }
+            number
+        });
+    }
+    numbers
+}
+
+/// An endpoint's number, if no other endpoint of the service has it: the same in both groups of the service, after a
+/// restart, and when the endpoint comes back.
+fn number_of(endpoint: SocketAddr) -> u32 {
+    // FNV-1a: short, known, and the same everywhere.
+    let words = Words::new().endpoint(endpoint);
+    words.as_bytes().iter().fold(0x811c_9dc5_u32, |hash, byte| {
+        (hash ^ u32::from(*byte)).wrapping_mul(0x0100_0193)
+    })
+}
+
+/// Places for endpoints: those that had one keep it, as far as there are so many; the others go where there is room.
+fn place(before: &[SocketAddr], desired: &[Backend]) -> Vec<SocketAddr> {
+    let desired = &desired[..desired.len().min(Shape::MOST)];
+    if before.is_empty() {
+        return desired.iter().map(|backend| backend.address).collect();
+    }
+    // Most often it is the same ones, or some of them and others at the end.
+    let same = before.iter().zip(desired);
+    if before.len() <= desired.len() && same.clone().all(|(old, new)| *old == new.address) {
+        return desired.iter().map(|backend| backend.address).collect();
+    }
+    // By address, and whether it has a place; in their order.
+    let order: HashMap<SocketAddr, usize> = desired
+        .iter()
+        .enumerate()
+        .map(|(i, backend)| (backend.address, i))
+        .collect();
+    let mut has_place = vec![false; desired.len()];
+    let mut places = vec![None; desired.len()];
+    for (place, address) in places.iter_mut().zip(before) {
+        if let Some(&i) = order.get(address)
+            && !has_place[i]
+        {
+            has_place[i] = true;
+            *place = Some(*address);
+        }
+    }
+    let mut others = desired
+        .iter()
+        .zip(&has_place)
+        .filter_map(|(backend, has_place)| (!has_place).then_some(backend.address));
+    places
+        .into_iter()
+        .filter_map(|place| place.or_else(|| others.next()))
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn backends(ports: &[u16]) -> Vec<Backend> {
+        let backend = |port: &u16| Backend {
+            address: ([10, 0, 0, 1], *port).into(),
+            local: false,
+        };
+        ports.iter().map(backend).collect()
+    }
+
+    fn placed(before: &[u16], desired: &[u16]) -> Vec<u16> {
+        let before: Vec<_> = backends(before).iter().map(|b| b.address).collect();
+        let places = place(&before, &backends(desired));
+        places.iter().map(|address| address.port()).collect()
+    }
+
+    #[test]
+    fn an_endpoint_keeps_its_number_whoever_comes() {
+        let endpoint = |n: u32| {
+            let address = std::net::Ipv4Addr::from(n.wrapping_mul(2_654_435_761));
+            SocketAddr::from((address, 8080))
+        };
+        // The first pair of endpoints that have the same number.
+        let mut by_number = HashMap::new();
+        let pair = (0..1 << 16).find_map(|n| {
+            let other = by_number.insert(number_of(endpoint(n)), n)?;
+            let mut pair = [endpoint(other), endpoint(n)];
+            pair.sort();
+            Some(pair)
+        });
+        let [low, high] = pair.expect("of so many some have");
+        let alone = numbered(&HashMap::new(), [high].into_iter());
+        for before in [&alone, &numbered(&alone, [high, low].into_iter())] {
+            let both = numbered(before, [low, high].into_iter());
+            assert_eq!(both[&high], alone[&high]);
+            assert_ne!(both[&low], both[&high]);
+            assert_eq!(both.len(), 2);
+            // And when the other goes, the one that stays has the number that it had.
+            let left = numbered(&both, [low].into_iter());
+            assert_eq!(left[&low], both[&low]);
+        }
+    }
+
+    #[test]
+    fn who_stays_keeps_the_place_and_the_last_moves_into_the_gap() {
+        assert_eq!(placed(&[], &[3, 1, 2]), [3, 1, 2]);
+        assert_eq!(placed(&[3, 1, 2], &[1, 2, 3, 4]), [3, 1, 2, 4]);
+        assert_eq!(placed(&[3, 1, 2, 4], &[1, 2, 4]), [4, 1, 2]);
+        assert!(placed(&[1, 2, 3], &[]).is_empty());
+        assert_eq!(placed(&[1, 2, 3], &[7, 8, 9, 2]), [7, 2, 8, 9]);
+        // One that the kernel has twice, after somebody's hand: one of them keeps the place.
+        assert_eq!(placed(&[1, 1, 2], &[1, 2]), [1, 2]);
+    }
+}

@@ -1,0 +1,405 @@
+//! The sets and maps, and elements of them as bytes.
+
+use std::net::{IpAddr, SocketAddr};
+
+use crate::service::model::Protocol;
+use chainwright::iptables::Family;
+use chainwright::nft::{self, DataType, Element, Set, SetFlags};
+
+/// Name of the table.
+pub(in crate::service) const TABLE: &str = "kube-services";
+
+/// Name of the table that has the same services while that one is made anew.
+pub(super) const STAND_IN: &str = "kube-services-stand-in";
+
+/// A type of a field and its length in bytes.
+type Field = (DataType, u32);
+
+const PROTOCOL: Field = (DataType::INET_PROTO, 1);
+const PORT: Field = (DataType::INET_SERVICE, 2);
+/// A number of ours, in the host's byte order: nft knows of no other type for one.
+const NUMBER: Field = (DataType::MARK, 4);
+
+/// A set or map of the table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) enum SetKind {
+    ClusterIps,
+    NodeportIps,
+    MasqueradeIps,
+    MasqueradeNodeports,
+    ServiceIps,
+    ServiceNodeports,
+    LocalIps,
+    LocalNodeports,
+    Groups,
+    Picks,
+    LocalPicks,
+    Endpoints,
+    Affinity,
+    AffinityPlaces,
+    AffinityEndpoints,
+    Hairpins,
+    FirewallIps,
+    FirewallSources,
+    RejectIps,
+    RejectNodeports,
+    DropIps,
+    DropNodeports,
+}
+
+/// What a set's elements map to.
+enum Maps {
+    Nothing,
+    Number,
+    /// Address and port.
+    Endpoint,
+    Verdict,
+}
+
+impl SetKind {
+    /// In the order in which they are made and filled: what others refer to first.
+    pub(super) const ALL: [Self; 22] = [
+        Self::ClusterIps,
+        Self::NodeportIps,
+        Self::MasqueradeIps,
+        Self::MasqueradeNodeports,
+        Self::ServiceIps,
+        Self::ServiceNodeports,
+        Self::LocalIps,
+        Self::LocalNodeports,
+        Self::Groups,
+        Self::Picks,
+        Self::LocalPicks,
+        Self::Endpoints,
+        Self::Affinity,
+        Self::AffinityPlaces,
+        Self::AffinityEndpoints,
+        Self::Hairpins,
+        Self::FirewallIps,
+        Self::FirewallSources,
+        Self::RejectIps,
+        Self::RejectNodeports,
+        Self::DropIps,
+        Self::DropNodeports,
+    ];
+
+    /// Name, and what it is for.
+    const fn words(self) -> (&'static str, &'static str) {
+        match self {
+            Self::ClusterIps => ("cluster-ips", "active cluster IPs"),
+            Self::NodeportIps => ("nodeport-ips", "addresses that node ports are at"),
+            Self::MasqueradeIps => ("masquerade-ips", "external, policy Cluster: masqueraded"),
+            Self::MasqueradeNodeports => ("masquerade-nodeports", "policy Cluster: masqueraded"),
+            Self::ServiceIps => ("service-ips", "service -> group of endpoints"),
+            Self::ServiceNodeports => ("service-nodeports", "node port -> group of endpoints"),
+            Self::LocalIps => (
+                "local-ips",
+                "external, policy Local -> group of endpoints of this node",
+            ),
+            Self::LocalNodeports => (
+                "local-nodeports",
+                "policy Local -> group of endpoints of this node",
+            ),
+            Self::Groups => (
+                "groups",
+                "group -> number of endpoints, with affinity's seconds",
+            ),
+            Self::Picks => ("picks", "number of endpoints -> chain that draws one"),
+            Self::LocalPicks => (
+                "local-picks",
+                "the same for traffic that stays on this node",
+            ),
+            Self::Endpoints => ("endpoints", "group and place -> endpoint"),
+            Self::Affinity => ("affinity", "group and client -> number of the endpoint"),
+            Self::AffinityPlaces => (
+                "affinity-places",
+                "group and place -> number of the endpoint",
+            ),
+            Self::AffinityEndpoints => (
+                "affinity-endpoints",
+                "group and number of the endpoint -> endpoint",
+            ),
+            Self::Hairpins => (
+                "hairpin-connections",
+                "endpoints of this node to themselves",
+            ),
+            Self::FirewallIps => ("firewall-ips", "load balancers not open to all"),
+            Self::FirewallSources => (
+                "firewall-sources",
+                "whom they are open to, by length of prefix",
+            ),
+            Self::RejectIps => ("reject-ips", "services without endpoints"),
+            Self::RejectNodeports => ("reject-nodeports", "services without endpoints"),
+            Self::DropIps => ("drop-ips", "policy Local without endpoints on this node"),
+            Self::DropNodeports => (
+                "drop-nodeports",
+                "policy Local without endpoints on this node",
+            ),
+        }
+    }
+
+    pub(super) const fn name(self) -> &'static str {
+        self.words().0
+    }
+
+    /// Whether its elements come from the services and the configuration, and from nothing else.
+    pub(super) const fn is_of_services(self) -> bool {
+        !matches!(self, Self::Picks | Self::LocalPicks | Self::Affinity)
+    }
+
+    /// Whether its elements are added in a transaction before the others: what packets look up before they are sent to
+    /// an endpoint, and what they must not miss when they are.
+    pub(super) const fn is_added_first(self) -> bool {
+        matches!(
+            self,
+            Self::NodeportIps
+                | Self::MasqueradeIps
+                | Self::MasqueradeNodeports
+                | Self::FirewallIps
+                | Self::FirewallSources
+        )
+    }
+
+    /// Whether its elements are deleted in a transaction behind the others: a packet looks them up by what it found
+    /// before, or when it found nothing.
+    pub(super) const fn is_deleted_last(self) -> bool {
+        matches!(
+            self,
+            Self::NodeportIps
+                | Self::Groups
+                | Self::Endpoints
+                | Self::AffinityPlaces
+                | Self::Hairpins
+                | Self::FirewallSources
+                | Self::RejectIps
+                | Self::RejectNodeports
+                | Self::DropIps
+                | Self::DropNodeports
+        )
+    }
+
+    /// Whether its keys are what services are reached by: an address or none, a protocol and a port.
+    pub(super) const fn is_of_fronts(self) -> bool {
+        matches!(
+            self,
+            Self::ServiceIps
+                | Self::ServiceNodeports
+                | Self::LocalIps
+                | Self::LocalNodeports
+                | Self::RejectIps
+                | Self::RejectNodeports
+                | Self::DropIps
+                | Self::DropNodeports
+        )
+    }
+
+    fn fields(self, address: Field) -> Vec<Field> {
+        match self {
+            Self::ClusterIps | Self::NodeportIps => vec![address],
+            Self::MasqueradeIps
+            | Self::ServiceIps
+            | Self::LocalIps
+            | Self::FirewallIps
+            | Self::RejectIps
+            | Self::DropIps => vec![address, PROTOCOL, PORT],
+            Self::MasqueradeNodeports
+            | Self::ServiceNodeports
+            | Self::LocalNodeports
+            | Self::RejectNodeports
+            | Self::DropNodeports => vec![PROTOCOL, PORT],
+            Self::Groups | Self::Picks | Self::LocalPicks => vec![NUMBER],
+            Self::Endpoints | Self::AffinityPlaces | Self::AffinityEndpoints => {
+                vec![NUMBER, NUMBER]
+            }
+            Self::Affinity => vec![NUMBER, address],
+            Self::Hairpins => vec![address, address, PROTOCOL, PORT],
+            Self::FirewallSources => vec![address, PROTOCOL, PORT, NUMBER, address],
+        }
+    }
+
+    const fn maps(self) -> Maps {
+        match self {
+            Self::ServiceIps
+            | Self::ServiceNodeports
+            | Self::LocalIps
+            | Self::LocalNodeports
+            | Self::Groups
+            | Self::Affinity
+            | Self::AffinityPlaces => Maps::Number,
+            Self::Picks | Self::LocalPicks => Maps::Verdict,
+            Self::Endpoints | Self::AffinityEndpoints => Maps::Endpoint,
+            _ => Maps::Nothing,
+        }
+    }
+
+    /// The set, to be made in a table of this name; `affinity` is how many clients are remembered.
+    pub(super) fn set(
+        self,
+        family: Family,
+        table_name: &'static str,
+        affinity: u32,
+    ) -> Result<Set<'static>, chainwright::Error> {
+        let address = match family {
+            Family::Ipv4 => (DataType::IPV4_ADDR, 4),
+            Family::Ipv6 => (DataType::IPV6_ADDR, 16),
+        };
+        let fields = self.fields(address);
+        let (name, comment) = self.words();
+        let table = nft::Family::from(family);
+        let mut set = match &fields[..] {
+            [(key, length)] => Set::new(table, table_name, name, *key, *length),
+            several => {
+                Set::new(table, table_name, name, DataType::default(), 0).with_fields(several)
+            }
+        };
+        set = match self.maps() {
+            Maps::Nothing => set,
+            Maps::Number => set.with_data(NUMBER.0, NUMBER.1),
+            Maps::Endpoint => {
+                let types = [address.0, PORT.0];
+                set.with_data(DataType::concatenation(types), address.1 + 4)
+            }
+            Maps::Verdict => set.with_verdicts(),
+        };
+        if self == Self::Affinity {
+            let flags = SetFlags::TIMEOUT | SetFlags::EVAL;
+            set = set.with_flags(flags).with_size(affinity);
+        }
+        Ok(set.with_comment(comment)?)
+    }
+}
+
+/// Bytes of a key or a value, as many words of four as it takes.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Words {
+    length: u8,
+    bytes: [u8; Self::LONGEST],
+}
+
+impl Words {
+    /// Of a firewall's source in IPv6.
+    const LONGEST: usize = 44;
+
+    pub(super) const fn new() -> Self {
+        Self {
+            length: 0,
+            bytes: [0; Self::LONGEST],
+        }
+    }
+
+    /// What the kernel listed; `None` if it is longer than any of ours.
+    pub(super) fn of(bytes: &[u8]) -> Option<Self> {
+        let mut this = Self::new();
+        this.bytes.get_mut(..bytes.len())?.copy_from_slice(bytes);
+        this.length = bytes.len() as u8;
+        Some(this)
+    }
+
+    /// With one more field, filled up to words. Keys are made of fields of this module alone, which fit.
+    fn with(mut self, field: &[u8]) -> Self {
+        let start = usize::from(self.length);
+        self.bytes[start..start + field.len()].copy_from_slice(field);
+        self.length += field.len().next_multiple_of(4) as u8;
+        self
+    }
+
+    pub(super) fn address(self, address: IpAddr) -> Self {
+        match address {
+            IpAddr::V4(address) => self.with(&address.octets()),
+            IpAddr::V6(address) => self.with(&address.octets()),
+        }
+    }
+
+    pub(super) fn protocol(self, protocol: Protocol) -> Self {
+        self.with(&[protocol.number()])
+    }
+
+    pub(super) fn port(self, port: u16) -> Self {
+        self.with(&port.to_be_bytes())
+    }
+
+    pub(super) fn number(self, number: u32) -> Self {
+        self.with(&number.to_ne_bytes())
+    }
+
+    pub(super) fn endpoint(self, endpoint: SocketAddr) -> Self {
+        self.address(endpoint.ip()).port(endpoint.port())
+    }
+
+    pub(super) fn as_bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.length)]
+    }
+
+    /// The word of four bytes at this place, as a number.
+    pub(super) fn number_at(&self, word: usize) -> Option<u32> {
+        let bytes = self.as_bytes().get(word * 4..word * 4 + 4)?;
+        Some(u32::from_ne_bytes(bytes.try_into().ok()?))
+    }
+
+    /// As an endpoint: what [`endpoint`](Self::endpoint) made.
+    pub(super) fn as_endpoint(&self) -> Option<SocketAddr> {
+        let bytes = self.as_bytes();
+        let (address, port) = bytes.split_at_checked(bytes.len().checked_sub(4)?)?;
+        let address: IpAddr = match address.len() {
+            4 => <[u8; 4]>::try_from(address).ok()?.into(),
+            16 => <[u8; 16]>::try_from(address).ok()?.into(),
+            _ => return None,
+        };
+        Some(SocketAddr::new(
+            address,
+            u16::from_be_bytes([port[0], port[1]]),
+        ))
+    }
+}
+
+impl std::fmt::Debug for Words {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        for word in self.as_bytes().chunks(4) {
+            for byte in word {
+                write!(f, "{byte:02x}")?;
+            }
+            f.write_str(" ")?;
+        }
+        Ok(())
+    }
+}
+
+/// An element of a set of ours that has no verdict.
+pub(super) type Entry = (Words, Option<Words>);
+
+pub(super) fn element<'e>((key, value): &'e Entry) -> Element<'e> {
+    let element = Element::new(key.as_bytes());
+    match value {
+        Some(value) => element.with_data(value.as_bytes()),
+        None => element,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_are_in_their_order() {
+        for (place, kind) in SetKind::ALL.into_iter().enumerate() {
+            assert_eq!(kind as usize, place, "{}", kind.name());
+        }
+    }
+
+    #[test]
+    fn fields_are_filled_up_to_words() {
+        let endpoint: SocketAddr = "10.1.2.3:8080".parse().unwrap();
+        let words = Words::new().endpoint(endpoint);
+        assert_eq!(words.as_bytes(), [10, 1, 2, 3, 0x1f, 0x90, 0, 0]);
+        assert_eq!(words.as_endpoint(), Some(endpoint));
+        let endpoint: SocketAddr = "[fd00::1]:53".parse().unwrap();
+        let words = Words::new().number(7).endpoint(endpoint);
+        assert_eq!(words.as_bytes().len(), 24);
+        assert_eq!(words.number_at(0), Some(7));
+        assert_eq!(words.number_at(6), None);
+        assert_eq!(Words::of(words.as_bytes()), Some(words));
+        assert_eq!(Words::of(&[0; 45]), None);
+        assert_eq!(Words::of(&[1, 2, 3]).unwrap().as_endpoint(), None);
+        assert_eq!(Words::of(&[1, 2, 3, 4]).unwrap().as_endpoint(), None);
+    }
+}

@@ -1,0 +1,165 @@
+//! What is kube-proxy's in iptables' tables, of whichever version, and taking it away.
+
+use std::collections::BTreeSet;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::rules::{
+    CANARY, EXTERNAL, FORWARD, MARK_MASQ, NODE_PORTS, POSTROUTING, PROXY_FIREWALL, SERVICES,
+};
+use super::transactions;
+use crate::service::names::ChainKind;
+use chainwright::Error;
+use chainwright::iptables::{self, Backend, Family, Iptables, TableEdit, Target, builtin};
+
+/// The tables that kube-proxy has chains in.
+pub(super) const TABLES: [&str; 3] = ["mangle", "filter", "nat"];
+
+/// What chains of a port began with up to Kubernetes 1.23, where there are now two.
+const BEFORE_1_24: &str = "KUBE-XLB-";
+
+/// Whether a chain is one that kube-proxy makes for a port, in this version or an older one.
+pub(super) fn is_of_a_port(chain: &BString) -> bool {
+    let prefixes = ChainKind::ALL.map(ChainKind::prefix);
+    let mut prefixes = prefixes.into_iter().chain([BEFORE_1_24]);
+    prefixes.any(|prefix| chain.starts_with(prefix.as_bytes()))
+}
+
+/// Whether a chain is kube-proxy's. `KUBE-FIREWALL`, `KUBE-MARK-DROP`, `KUBE-IPTABLES-HINT` and
+/// `KUBE-KUBELET-CANARY` are a kubelet's.
+fn is_kube_proxys(chain: &BString) -> bool {
+    const SHARED: [&str; 8] = [
+        SERVICES,
+        NODE_PORTS,
+        EXTERNAL,
+        PROXY_FIREWALL,
+        FORWARD,
+        MARK_MASQ,
+        POSTROUTING,
+        CANARY,
+    ];
+    SHARED.iter().any(|shared| chain == shared) || is_of_a_port(chain)
+}
+
+/// To which of these chains rules of others lead that are not kube-proxy's.
+pub(super) fn led_to(
+    table: &mut TableEdit<'_>,
+    others: &[BString],
+    chains: &BTreeSet<BString>,
+) -> Result<BTreeSet<BString>, iptables::Error> {
+    let mut found = BTreeSet::new();
+    for other in others.iter().filter(|chain| !is_kube_proxys(chain)) {
+        let ways = ways_to(table, other.as_bstr(), chains)?;
+        found.extend(ways.into_iter().map(|(_, to)| to));
+    }
+    Ok(found)
+}
+
+/// The rules of a chain that lead to one of these: their numbers, from 1, and to which.
+fn ways_to(
+    table: &mut TableEdit<'_>,
+    chain: &BStr,
+    to: &BTreeSet<BString>,
+) -> Result<Vec<(usize, BString)>, iptables::Error> {
+    let mut ways = Vec::new();
+    for (place, entry) in table.rules(chain)?.into_iter().enumerate() {
+        let Ok(entry) = entry else { continue };
+        if let Target::Jump(next) | Target::Goto(next) = entry.rule.target
+            && to.contains(&next)
+        {
+            ways.push((place + 1, next));
+        }
+    }
+    Ok(ways)
+}
+
+/// Whether one family's tables have chains of kube-proxy's iptables mode, of this layout or a kube-proxy's. No table is made.
+pub(in crate::service) fn is_there(backend: Backend, family: Family) -> Result<bool, Error> {
+    let in_use = iptables::tables_in_use(backend, family)?;
+    let tables: Vec<&str> = TABLES
+        .into_iter()
+        .filter(|table| in_use.iter().any(|name| name == table))
+        .collect();
+    if tables.is_empty() {
+        return Ok(false);
+    }
+    let read = Iptables::open_to_look(backend)?.read(family, &tables)?;
+    let has_any = |table: &iptables::Table<'_>| {
+        let mut chains = table.chains();
+        chains.any(|chain| is_kube_proxys(&chain.name().to_owned()))
+    };
+    Ok(read.iter().iter().any(has_any))
+}
+
+/// Removes all chains of kube-proxy's iptables mode from one family's tables, and the rules of built-in chains that
+/// lead to them: those of this layout, and what a kube-proxy of any version from 1.18 on left behind. Says how many
+/// transactions it took. Each table is changed at once; those of nf_tables all at once. A table that is not there is
+/// not made.
+///
+/// What is a kubelet's stays. A chain that somebody else's chain leads to stays, too, without rules; but
+/// `KUBE-MARK-MASQ` (CNI plugins may use it) and `KUBE-POSTROUTING` stay as they are, for what one marks the other
+/// masquerades.
+#[tracing::instrument(level = "debug", skip(ipt))]
+pub(in crate::service) fn clean_up(ipt: &mut Iptables, family: Family) -> Result<usize, Error> {
+    let mut tables = TABLES.map(|table| (family, table)).to_vec();
+    if ipt.backend() == Backend::Legacy {
+        // A legacy table is there as soon as it is changed, even if nothing is.
+        let there = ipt.read(family, &TABLES)?;
+        tables.retain(|(_, table)| there.table(table).is_some());
+    }
+    if tables.is_empty() {
+        return Ok(0);
+    }
+    let changed = ipt.update_tables(&tables, |edit| {
+        let mut changed = 0;
+        for (family, table) in &tables {
+            changed += usize::from(clean_table(&mut edit.table(*family, table)?)?);
+        }
+        Ok(changed)
+    })?;
+    Ok(transactions(ipt, changed))
+}
+
+/// Says whether there was anything to do.
+fn clean_table(table: &mut TableEdit<'_>) -> Result<bool, iptables::Error> {
+    let chains = table.chains()?.into_iter();
+    let (ours, others): (Vec<_>, Vec<_>) = chains.partition(is_kube_proxys);
+    let ours: BTreeSet<_> = ours.into_iter().collect();
+    if ours.is_empty() {
+        return Ok(false);
+    }
+    let mut jumps = Vec::new();
+    let mut held: BTreeSet<BString> = BTreeSet::new();
+    for chain in others {
+        let ways = ways_to(table, chain.as_bstr(), &ours)?;
+        let name = chain.to_str().unwrap_or_default();
+        match builtin(table.name(), name) {
+            Some(_) => jumps.extend(ways.into_iter().map(|(at, to)| (chain.clone(), at, to))),
+            None => held.extend(ways.into_iter().map(|(_, to)| to)),
+        }
+    }
+    let pair = |chain: &BString| [MARK_MASQ, POSTROUTING].iter().any(|one| chain == one);
+    let has_pair = held.iter().any(pair);
+    let stays = |chain: &BString| has_pair && pair(chain);
+
+    let mut changed = false;
+    // From the last to the first: numbers stay what they are.
+    for (chain, at, to) in jumps.iter().rev() {
+        if !stays(to) {
+            table.delete_number(chain, *at)?;
+            changed = true;
+        }
+    }
+    let gone: Vec<_> = ours.into_iter().filter(|chain| !stays(chain)).collect();
+    for chain in &gone {
+        if held.contains(chain) && table.rules(chain)?.is_empty() {
+            continue;
+        }
+        table.flush(chain)?;
+        changed = true;
+    }
+    for chain in gone.iter().filter(|chain| !held.contains(*chain)) {
+        table.remove_chain(chain)?;
+    }
+    Ok(changed)
+}

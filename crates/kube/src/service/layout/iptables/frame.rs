@@ -1,0 +1,122 @@
+//! Which rules kube-proxy writes whatever the services are, and what leads to them.
+
+use super::rules::{
+    CANARY, EXTERNAL, FORWARD, MARK_MASQ, NODE_PORTS, POSTROUTING, PROXY_FIREWALL, Rules, SERVICES,
+    comment, count,
+};
+use crate::kubelet::{FIREWALL, localnet};
+use chainwright::iptables::{Rule, Target};
+use chainwright::xt::matches::conntrack::{Conntrack, ConntrackState};
+use chainwright::xt::matches::mark::Mark as MarkMatch;
+use chainwright::xt::targets::mark::Mark as MarkTarget;
+use chainwright::xt::targets::masquerade::Masquerade;
+use chainwright::xt::{Match, Target as Extension};
+
+/// Counts packets that belong to no connection.
+const INVALID_DROPPED: &str = "ct_state_invalid_dropped_pkts";
+
+impl Rules<'_> {
+    /// Chains whose rules are the same whatever the services are.
+    pub(super) fn fixed(&self, table: &str) -> Vec<(&'static str, Vec<Rule>)> {
+        let bits = self.config.masquerade_mark;
+        let marked = |invert| {
+            Match::Mark(MarkMatch {
+                value: bits,
+                mask: bits,
+                invert,
+            })
+        };
+        let mark = |target| Rule::new(Target::Extension(Extension::Mark(target)));
+        let mut chains = vec![(CANARY, Vec::new())];
+        match table {
+            "nat" => {
+                let masquerade = Extension::Masquerade(Masquerade {
+                    random_fully: true,
+                    ..Masquerade::default()
+                });
+                let said = comment("kubernetes service traffic requiring SNAT");
+                chains.push((MARK_MASQ, vec![mark(MarkTarget::or(bits))]));
+                chains.push((
+                    POSTROUTING,
+                    vec![
+                        Rule::new(Target::Return).with(marked(true)),
+                        mark(MarkTarget::xor(bits)),
+                        Rule::new(Target::Extension(masquerade)).with(said),
+                    ],
+                ));
+            }
+            "filter" => {
+                let states = |states| Match::Conntrack(Conntrack::states(states));
+                let mut rules = Vec::new();
+                if !self.config.tcp_be_liberal {
+                    let invalid = states(ConntrackState::INVALID);
+                    let mut rule = Rule::new(Target::Drop).with(invalid);
+                    if self.config.nfacct {
+                        rule = rule.with(count(INVALID_DROPPED));
+                    }
+                    rules.push(rule);
+                }
+                let ours = comment("kubernetes forwarding rules");
+                let known = comment("kubernetes forwarding conntrack rule");
+                let established = ConntrackState::RELATED | ConntrackState::ESTABLISHED;
+                rules.extend([
+                    Rule::new(Target::Accept).with(ours).with(marked(false)),
+                    Rule::new(Target::Accept)
+                        .with(known)
+                        .with(states(established)),
+                ]);
+                chains.push((FORWARD, rules));
+            }
+            _ => {}
+        }
+        chains
+    }
+
+    /// Chains of others in which these rules are to be, beside any others: where node ports are at loopback
+    /// addresses, what comes to these from outside is to be dropped, and a kubelet need not have seen to it.
+    pub(super) fn beside(&self, table: &str) -> Vec<(&'static str, Rule)> {
+        match self.has_node_ports_at_loopback() && table == "filter" {
+            true => vec![(FIREWALL, localnet())],
+            false => Vec::new(),
+        }
+    }
+
+    /// What is to stand first in built-in chains.
+    pub(super) fn jumps(&self, table: &str) -> Vec<(&'static str, Vec<Rule>)> {
+        let jump = |said: &str, chain| Rule::jump(chain).with(comment(said));
+        // Only a connection's first packet: what happens to the others is known by then.
+        let first = |said: &str, chain| {
+            let is_new = Match::Conntrack(Conntrack::states(ConntrackState::NEW));
+            Rule::jump(chain).with(is_new).with(comment(said))
+        };
+        let unaccepted = || first("kubernetes load balancer firewall", PROXY_FIREWALL);
+        let refused = || first("kubernetes service portals", SERVICES);
+        let outside = || first("kubernetes externally-visible service portals", EXTERNAL);
+        let portals = || vec![jump("kubernetes service portals", SERVICES)];
+        let beside = self.beside(table);
+        let firewall = || beside.iter().map(|(chain, _)| Rule::jump(*chain));
+        match table {
+            "nat" => vec![
+                ("PREROUTING", portals()),
+                ("OUTPUT", portals()),
+                (
+                    "POSTROUTING",
+                    vec![jump("kubernetes postrouting rules", POSTROUTING)],
+                ),
+            ],
+            "filter" => {
+                let asked = jump("kubernetes health check service ports", NODE_PORTS);
+                let passed_on = jump("kubernetes forwarding rules", FORWARD);
+                let input = [unaccepted(), asked, outside()];
+                let output = [unaccepted(), refused()];
+                let forward = vec![unaccepted(), passed_on, refused(), outside()];
+                vec![
+                    ("INPUT", firewall().chain(input).collect()),
+                    ("FORWARD", forward),
+                    ("OUTPUT", firewall().chain(output).collect()),
+                ]
+            }
+            _ => Vec::new(),
+        }
+    }
+}

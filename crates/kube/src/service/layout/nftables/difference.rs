@@ -1,0 +1,214 @@
+//! What a change of some ports comes to.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use super::TABLE;
+use super::elements::{Key, Shared, Value};
+use super::port::{Clients, Content, PortChain};
+use super::write::Writer;
+use crate::service::layout::shared_elements::Changed;
+use chainwright::Error;
+use chainwright::nft::{Chain, Family, Rule, Set};
+
+/// What is to be done, in the order in which it is.
+#[derive(Debug)]
+pub(super) struct Difference {
+    family: Family,
+    /// Chains that stay, with other rules.
+    changed: Vec<PortChain>,
+    /// Chains that go.
+    gone: Vec<Arc<str>>,
+    /// Sets that go.
+    gone_sets: Vec<Arc<str>>,
+    new_sets: Vec<Clients>,
+    new: Vec<PortChain>,
+    /// In the order of their sets.
+    pub(super) elements: Vec<Changed<Key, Value>>,
+}
+
+impl Difference {
+    pub(super) const fn new(family: Family) -> Self {
+        Self {
+            family,
+            changed: Vec::new(),
+            gone: Vec::new(),
+            gone_sets: Vec::new(),
+            new_sets: Vec::new(),
+            new: Vec::new(),
+            elements: Vec::new(),
+        }
+    }
+
+    /// Takes in what differs of one port.
+    pub(super) fn take(&mut self, before: Content, after: Content) {
+        let chains = before.chains.into_iter();
+        let mut chains: HashMap<_, _> = chains.map(|c| (Arc::clone(&c.name), c)).collect();
+        for chain in after.chains {
+            match chains.remove(&chain.name) {
+                None => self.new.push(chain),
+                Some(before) if before == chain => {}
+                Some(_) => self.changed.push(chain),
+            }
+        }
+        self.gone.extend(chains.into_keys());
+
+        let sets = before.sets.into_iter();
+        let mut sets: HashSet<_> = sets.map(|set| set.name).collect();
+        // One that both have is the same: a time that is another comes by way of none.
+        let new = after.sets.into_iter().filter(|set| !sets.remove(&set.name));
+        self.new_sets.extend(new);
+        self.gone_sets.extend(sets);
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        // Without other chains there are no other sets.
+        self.changed.is_empty()
+            && self.gone.is_empty()
+            && self.new.is_empty()
+            && self.elements.is_empty()
+    }
+
+    pub(super) fn adds_chain(&self, name: &str) -> bool {
+        self.new.iter().any(|chain| &*chain.name == name)
+    }
+
+    pub(super) fn gone_chains(&self) -> impl Iterator<Item = &str> {
+        self.gone.iter().map(|name| &**name)
+    }
+
+    /// Chains that stay and get other rules.
+    pub(super) fn changed_chains(&self) -> impl Iterator<Item = &str> {
+        self.changed.iter().map(|chain| &*chain.name)
+    }
+
+    /// Whether new chains, or what keeps traffic out, must be there before what leads to endpoints: packets that come to
+    /// a new chain in the moment of its commit find no rules in it.
+    pub(super) fn needs_first(&self) -> bool {
+        let is_replaced = |c: &Changed<Key, Value>| c.before.is_some() && c.after.is_some();
+        let closes = |c: &Changed<Key, Value>| is_first(c.key.set) && c.before.is_none();
+        self.elements.iter().any(|c| is_replaced(c) || closes(c))
+    }
+
+    /// New sets and chains, and what keeps traffic out.
+    pub(super) fn write_first(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+        self.write_new(writer)?;
+        self.write_added(writer, is_first)
+    }
+
+    /// What leads to endpoints; rules come before those that are to go. New sets and chains, too, if they are not there.
+    pub(super) fn write_main(&self, writer: &mut Writer<'_>, are_new: bool) -> Result<(), Error> {
+        if are_new {
+            self.write_new(writer)?;
+        }
+        for chain in &self.changed {
+            writer.insert_rules(chain)?;
+        }
+        self.write_deleted(writer, |set| !is_last(set))?;
+        self.write_added(writer, |set| are_new || !is_first(set))
+    }
+
+    /// What only packets can come to that were on their way before: old rules, by their handles, chains of which the
+    /// rules go, sets, and elements.
+    pub(super) fn write_last(
+        &self,
+        writer: &mut Writer<'_>,
+        old: &[(String, u64)],
+    ) -> Result<(), Error> {
+        for (chain, handle) in old {
+            let mut rule = Rule::new(self.family, TABLE, &chain[..]);
+            rule.handle = Some(*handle);
+            writer.tx.delete(&rule)?;
+        }
+        for chain in self.gone_chains() {
+            writer.tx.flush_chain(self.family, TABLE, chain)?;
+        }
+        for set in &self.gone_sets {
+            writer
+                .tx
+                .delete(&Set::named(self.family, TABLE, &set[..]))?;
+        }
+        self.write_deleted(writer, is_last)
+    }
+
+    fn write_new(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+        for set in &self.new_sets {
+            writer.add_clients(set)?;
+        }
+        for chain in &self.new {
+            writer.add_chain(&chain.name)?;
+        }
+        for chain in &self.new {
+            writer.add_rules(chain)?;
+        }
+        Ok(())
+    }
+
+    /// What elements of a set become another or go, and which are to be there.
+    fn of(&self, set: Shared) -> &[Changed<Key, Value>] {
+        let first = (self.elements).partition_point(|changed| changed.key.set < set);
+        let last = (self.elements).partition_point(|changed| changed.key.set <= set);
+        &self.elements[first..last]
+    }
+
+    /// Deletes elements of these sets. Those that get another value are deleted with all others.
+    fn write_deleted(
+        &self,
+        writer: &mut Writer<'_>,
+        sets: impl Fn(Shared) -> bool,
+    ) -> Result<(), Error> {
+        for shared in Shared::FILLED {
+            let is_due = |c: &&Changed<Key, Value>| {
+                c.before.is_some()
+                    && sets(match c.after {
+                        Some(_) => Shared::ServiceIps,
+                        None => shared,
+                    })
+            };
+            let elements = self.of(shared).iter().filter(is_due);
+            writer.delete_elements(shared, elements.map(|c| &c.key))?;
+        }
+        Ok(())
+    }
+
+    fn write_added(
+        &self,
+        writer: &mut Writer<'_>,
+        sets: impl Fn(Shared) -> bool,
+    ) -> Result<(), Error> {
+        for shared in Shared::FILLED {
+            let is_due = |c: &Changed<Key, Value>| {
+                sets(match c.before {
+                    Some(_) => Shared::ServiceIps,
+                    None => shared,
+                })
+            };
+            let elements = self.of(shared).iter().filter(|c| is_due(c));
+            let after = elements.filter_map(|c| Some((&c.key, c.after.as_ref()?)));
+            writer.add_elements(shared, after)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the chains that go.
+    pub(super) fn delete_chains(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
+        for chain in self.gone_chains() {
+            writer.tx.delete(&Chain::new(self.family, TABLE, chain))?;
+        }
+        Ok(())
+    }
+}
+
+/// Whether a set's new elements are added before the others: what packets look up before they are sent to an endpoint.
+const fn is_first(set: Shared) -> bool {
+    matches!(set, Shared::FirewallIps)
+}
+
+/// Whether a set's elements are deleted behind the others: what packets look up when they were sent to an endpoint, or
+/// when there was none.
+const fn is_last(set: Shared) -> bool {
+    matches!(
+        set,
+        Shared::HairpinConnections | Shared::NoEndpointServices | Shared::NoEndpointNodePorts
+    )
+}

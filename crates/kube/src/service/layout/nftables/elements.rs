@@ -1,0 +1,268 @@
+//! The sets and maps that all services share, and what stands in them.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use super::TABLE;
+use crate::service::model::Protocol;
+use crate::service::resolve::Refusal;
+use chainwright::nft::expr::Verdict;
+use chainwright::nft::userdata::{
+    COMMENT_MAXLEN, CommentError, SET_DATA_BYTE_ORDER, SET_DATA_INTERVAL, SET_DATA_TYPEOF,
+    SET_KEY_BYTE_ORDER, SET_KEY_TYPEOF,
+};
+use chainwright::nft::{DataType, Element, Family, Set, SetFlags, concatenation};
+
+/// Where traffic is rejected.
+pub(super) const REJECT_CHAIN: &str = "reject-chain";
+
+/// A set or map of the table that services have elements in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) enum Shared {
+    /// Connections of an endpoint of this node to itself.
+    HairpinConnections,
+    /// Cluster IPs.
+    ClusterIps,
+    /// Where a service has no endpoints.
+    NoEndpointServices,
+    /// Node ports without endpoints.
+    NoEndpointNodePorts,
+    /// Load balancers that are not for everybody.
+    FirewallIps,
+    /// Where services are.
+    ServiceIps,
+    /// Node ports.
+    ServiceNodePorts,
+}
+
+impl Shared {
+    /// All of them.
+    pub(super) const ALL: [Self; 7] = [
+        Self::HairpinConnections,
+        Self::ClusterIps,
+        Self::NoEndpointServices,
+        Self::NoEndpointNodePorts,
+        Self::FirewallIps,
+        Self::ServiceIps,
+        Self::ServiceNodePorts,
+    ];
+
+    /// In the order in which they are filled: what keeps traffic out, and what masquerades it, before what lets it in.
+    pub(super) const FILLED: [Self; 7] = [
+        Self::HairpinConnections,
+        Self::FirewallIps,
+        Self::ClusterIps,
+        Self::ServiceIps,
+        Self::ServiceNodePorts,
+        Self::NoEndpointServices,
+        Self::NoEndpointNodePorts,
+    ];
+
+    /// Its name.
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::HairpinConnections => "hairpin-connections",
+            Self::ClusterIps => "cluster-ips",
+            Self::NoEndpointServices => "no-endpoint-services",
+            Self::NoEndpointNodePorts => "no-endpoint-nodeports",
+            Self::FirewallIps => "firewall-ips",
+            Self::ServiceIps => "service-ips",
+            Self::ServiceNodePorts => "service-nodeports",
+        }
+    }
+
+    const fn comment(self) -> &'static str {
+        match self {
+            Self::HairpinConnections => "service hairpin connections",
+            Self::ClusterIps => "Active ClusterIPs",
+            Self::NoEndpointServices => {
+                "vmap to drop or reject packets to services with no endpoints"
+            }
+            Self::NoEndpointNodePorts => {
+                "vmap to drop or reject packets to service nodeports with no endpoints"
+            }
+            Self::FirewallIps => "destinations that are subject to LoadBalancerSourceRanges",
+            Self::ServiceIps => "ClusterIP, ExternalIP and LoadBalancer IP traffic",
+            Self::ServiceNodePorts => "NodePort traffic",
+        }
+    }
+
+    /// The set itself.
+    pub(super) fn set(self, family: Family) -> Result<Set<'static>, CommentError> {
+        const PROTOCOL: (DataType, u32) = (DataType::INET_PROTO, 1);
+        const PORT: (DataType, u32) = (DataType::INET_SERVICE, 2);
+        let address = address_type(family);
+        let set = Set::new(family, TABLE, self.name(), address.0, address.1);
+        let set = match self {
+            Self::ClusterIps => set,
+            Self::HairpinConnections => set.with_fields(&[address, address, PROTOCOL, PORT]),
+            Self::NoEndpointServices | Self::FirewallIps | Self::ServiceIps => {
+                set.with_fields(&[address, PROTOCOL, PORT]).with_verdicts()
+            }
+            Self::NoEndpointNodePorts | Self::ServiceNodePorts => {
+                set.with_fields(&[PROTOCOL, PORT]).with_verdicts()
+            }
+        };
+        match self {
+            Self::ClusterIps => set,
+            _ => with_nft_userdata(set, 0, Some(Declared::Fields)),
+        }
+        .with_comment(self.comment())
+    }
+}
+
+/// What user data says that a set was declared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Declared {
+    /// The types of its keys' fields.
+    Fields,
+    /// The verdicts of a rule's map.
+    Verdicts,
+}
+
+/// A set with the user data that `nft` 1.0.6 gives it, which is kube-proxy's, so that what kube-proxy left is taken
+/// over as it is, and no set of it made anew for what `nft` alone reads: byte orders (0 for several values at once, and
+/// verdicts), what it was declared by, that a map's data are no intervals.
+pub(super) fn with_nft_userdata(
+    set: Set<'_>,
+    key_order: u32,
+    declared: Option<Declared>,
+) -> Set<'_> {
+    /// An expression of a kind, by its number in `nft`, without any content.
+    const fn expression(kind: u8) -> [u8; 8] {
+        [0, 4, kind, 0, 0, 0, 1, 0]
+    }
+    let mut bytes = Vec::new();
+    let mut put = |kind: u8, value: &[u8]| {
+        bytes.extend_from_slice(&[kind, value.len() as u8]); // 4 or 8
+        bytes.extend_from_slice(value);
+    };
+    let is_map = set.flags.is_some_and(|f| f.contains(SetFlags::MAP));
+    put(SET_KEY_BYTE_ORDER, &key_order.to_ne_bytes());
+    if is_map {
+        put(SET_DATA_BYTE_ORDER, &[0; 4]);
+    }
+    match declared {
+        Some(Declared::Fields) => put(SET_KEY_TYPEOF, &expression(13)),
+        Some(Declared::Verdicts) => put(SET_DATA_TYPEOF, &expression(1)),
+        None => {}
+    }
+    if is_map {
+        put(SET_DATA_INTERVAL, &[0; 4]);
+    }
+    Set {
+        userdata: Some(bytes.into()),
+        ..set
+    }
+}
+
+/// What a set of addresses of a family consists of.
+pub(super) fn address_type(family: Family) -> (DataType, u32) {
+    match family {
+        Family::IP6 => (DataType::IPV6_ADDR, 16),
+        _ => (DataType::IPV4_ADDR, 4),
+    }
+}
+
+/// Which element of which set.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Key {
+    pub(super) set: Shared,
+    bytes: Vec<u8>,
+}
+
+impl Key {
+    /// A cluster IP.
+    pub(super) fn address(set: Shared, address: IpAddr) -> Self {
+        let bytes = with_octets(address, <[u8]>::to_vec);
+        Self { set, bytes }
+    }
+
+    /// The element, to be deleted.
+    pub(super) fn element(&self) -> Element<'_> {
+        Element::new(&self.bytes)
+    }
+
+    /// `address . protocol . port`
+    pub(super) fn service(set: Shared, address: IpAddr, protocol: Protocol, port: u16) -> Self {
+        let bytes = with_octets(address, |address| {
+            concatenation([address, &[protocol.number()], &port.to_be_bytes()])
+        });
+        Self { set, bytes }
+    }
+
+    /// `protocol . port`
+    pub(super) fn node_port(set: Shared, protocol: Protocol, port: u16) -> Self {
+        let bytes = concatenation([&[protocol.number()][..], &port.to_be_bytes()]);
+        Self { set, bytes }
+    }
+
+    /// `address . address . protocol . port`
+    pub(super) fn hairpin(endpoint: SocketAddr, protocol: Protocol) -> Self {
+        let bytes = with_octets(endpoint.ip(), |ip| {
+            let port = endpoint.port().to_be_bytes();
+            concatenation([ip, ip, &[protocol.number()], &port])
+        });
+        let set = Shared::HairpinConnections;
+        Self { set, bytes }
+    }
+}
+
+fn with_octets<R>(address: IpAddr, with: impl FnOnce(&[u8]) -> R) -> R {
+    match address {
+        IpAddr::V4(address) => with(&address.octets()),
+        IpAddr::V6(address) => with(&address.octets()),
+    }
+}
+
+/// What an element has for its key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Value {
+    /// Nothing: it is a set's.
+    Member,
+    /// Traffic goes to this chain.
+    Goto(Arc<str>),
+    /// Traffic is refused, for the sake of the port of this name.
+    Refused(Refusal, Arc<str>),
+}
+
+impl Value {
+    /// The element of a key.
+    pub(super) fn element<'e>(&'e self, key: &'e Key) -> Result<Element<'e>, CommentError> {
+        let element = key.element();
+        match self {
+            Self::Member => Ok(element),
+            Self::Goto(chain) => Ok(element.with_verdict(Verdict::Goto(chain[..].into()))),
+            Self::Refused(refusal, name) => {
+                let verdict = match refusal {
+                    Refusal::Reject => Verdict::Goto(REJECT_CHAIN.into()),
+                    Refusal::Drop => Verdict::Drop,
+                };
+                element.with_verdict(verdict).with_comment(cut(name))
+            }
+        }
+    }
+}
+
+/// As much of a comment as there is room for.
+fn cut(comment: &str) -> &str {
+    let longest = comment.len().min(COMMENT_MAXLEN);
+    let whole = |end: &usize| comment.is_char_boundary(*end);
+    let end = (0..=longest).rev().find(whole);
+    &comment[..end.unwrap_or_default()]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// kube-proxy fails at such a service, and all others with it.
+    #[test]
+    fn a_comment_is_never_too_long() {
+        let name: Arc<str> = "n".repeat(150).into();
+        let value = Value::Refused(Refusal::Drop, name);
+        let key = Key::node_port(Shared::NoEndpointNodePorts, Protocol::Tcp, 80);
+        assert!(value.element(&key).is_ok());
+        assert_eq!(cut(&"ü".repeat(100)).len(), COMMENT_MAXLEN);
+    }
+}

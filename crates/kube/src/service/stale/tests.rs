@@ -1,0 +1,235 @@
+use super::super::model::ObjectName;
+use super::*;
+use chainwright::conntrack::{Entry, Tuple};
+
+const ENDPOINTS: u16 = 5353;
+
+fn at(network: u8, last: u8, port: u16) -> SocketAddr {
+    SocketAddr::new([10, network, 0, last].into(), port)
+}
+
+/// DNS at `10.96.0.10:53`, with these endpoints that serve.
+fn dns(endpoints: &[u8]) -> ServicePort {
+    let name = PortName {
+        service: ObjectName::new("kube-system", "kube-dns"),
+        port: "dns".into(),
+        protocol: Protocol::Udp,
+    };
+    let serving = endpoints.iter().map(|last| at(244, *last, ENDPOINTS));
+    let mut port = ServicePort::new(name, [10, 96, 0, 10].into(), 53);
+    port.backends.serving = serving.collect();
+    port
+}
+
+fn change(before: Option<ServicePort>, after: Option<ServicePort>) -> PortChange {
+    let one = before.as_ref().or(after.as_ref()).unwrap();
+    PortChange {
+        name: one.name.clone(),
+        before: before.map(Arc::new),
+        after: after.map(Arc::new),
+    }
+}
+
+fn none() -> StaleFlows {
+    StaleFlows::none(Family::Ipv4, Arc::new(Config::new("node1")))
+}
+
+/// What changes one after the other make stale; of the port's first state it is known that all is well.
+fn after(states: &[Option<ServicePort>]) -> StaleFlows {
+    let mut flows = none();
+    for pair in states.windows(2) {
+        flows.take(&change(pair[0].clone(), pair[1].clone()));
+    }
+    flows
+}
+
+fn what(flows: &StaleFlows) -> Option<&What> {
+    assert!(flows.ports.len() <= 1);
+    flows.ports.values().next().map(|stale| &stale.what)
+}
+
+fn gone(endpoints: &[u8]) -> What {
+    What::To(
+        endpoints
+            .iter()
+            .map(|last| at(244, *last, ENDPOINTS))
+            .collect(),
+    )
+}
+
+#[test]
+fn endpoints_that_are_gone_are_told() {
+    let of = |states: &[&[u8]]| {
+        let states: Vec<_> = states.iter().map(|serving| Some(dns(serving))).collect();
+        what(&after(&states)).cloned()
+    };
+    assert_eq!(of(&[&[1, 2], &[1]]), Some(gone(&[2])));
+    assert_eq!(of(&[&[1], &[1, 2]]), None);
+    assert_eq!(of(&[&[1, 2, 3], &[1, 3], &[1, 4]]), Some(gone(&[2, 3])));
+    // One that came back is not gone.
+    assert_eq!(of(&[&[1, 2], &[1], &[1, 2]]), None);
+    assert_eq!(of(&[&[1, 2, 3], &[1], &[1, 2]]), Some(gone(&[3])));
+    // Without endpoints there is nowhere better to go; of the first one it is not known what was before.
+    assert_eq!(of(&[&[1], &[]]), None);
+    assert_eq!(of(&[&[], &[1]]), Some(What::Astray));
+    assert_eq!(of(&[&[1], &[], &[2]]), Some(What::Astray));
+    assert_eq!(of(&[&[], &[1], &[2]]), Some(What::Astray));
+    // It does not grow: endpoints come and go, and nobody asks.
+    let states: Vec<_> = (0..=255).map(|last| Some(dns(&[last]))).collect();
+    assert_eq!(
+        what(&after(&states[..20])),
+        Some(&gone(&(0..19).collect::<Vec<_>>()))
+    );
+    assert_eq!(what(&after(&states)), Some(&What::Astray));
+}
+
+#[test]
+fn addresses_that_are_new_are_told_and_services_that_are_gone_are_not() {
+    assert_eq!(what(&after(&[None, Some(dns(&[1]))])), Some(&What::Astray));
+    assert_eq!(what(&after(&[None, Some(dns(&[]))])), None);
+    let mut other = dns(&[1]);
+    other.node_port = Some(30053);
+    let states = [Some(dns(&[1])), Some(other.clone())];
+    assert_eq!(what(&after(&states)), Some(&What::Astray));
+    other.node_port = None;
+    other.external_ips = vec![[203, 0, 113, 1].into()];
+    let states = [Some(dns(&[1])), Some(other)];
+    assert_eq!(what(&after(&states)), Some(&What::Astray));
+    assert_eq!(
+        what(&after(&[Some(dns(&[1, 2])), Some(dns(&[1])), None])),
+        None
+    );
+    // Policies and the like do not matter.
+    let mut other = dns(&[1]);
+    other.internal_local = true;
+    other.affinity = Some(std::time::Duration::from_secs(60));
+    assert_eq!(what(&after(&[Some(dns(&[1])), Some(other)])), None);
+    // Nor do other protocols.
+    for protocol in [Protocol::Tcp, Protocol::Sctp] {
+        let of = |serving: &[u8]| {
+            let mut port = dns(serving);
+            port.name.protocol = protocol;
+            Some(port)
+        };
+        assert_eq!(what(&after(&[of(&[1]), of(&[2])])), None);
+    }
+}
+
+#[test]
+fn later_ones_are_added() {
+    let mut flows = after(&[Some(dns(&[1, 2, 3])), Some(dns(&[1, 3]))]);
+    let later = after(&[Some(dns(&[1, 3])), Some(dns(&[1]))]);
+    assert!(flows.merge(later).is_none());
+    assert_eq!(what(&flows), Some(&gone(&[2, 3])));
+    let back = after(&[None, Some(dns(&[1, 2]))]);
+    assert!(flows.merge(back).is_none());
+    assert_eq!(what(&flows), Some(&What::Astray));
+    let mut other = StaleFlows::none(Family::Ipv6, Arc::clone(&flows.config));
+    other.take(&change(None, Some(dns(&[1]))));
+    let back = flows.merge(other).unwrap();
+    assert_eq!((back.family(), back.is_empty()), (Family::Ipv6, false));
+    assert!(!flows.take_out().is_empty());
+    assert!(flows.is_empty() && flows.filters().is_empty());
+}
+
+/// Whether the flows hold an entry from `10.9.0.1:4000` to `to`, answered from `from`.
+fn has(flows: &StaleFlows, to: SocketAddr, from: SocketAddr) -> bool {
+    let client = (IpAddr::from([10, 9, 0, 1]), 4000);
+    let mut entry = Entry::new(
+        Tuple::udp(client, (to.ip(), to.port())),
+        std::time::Duration::from_secs(30),
+    );
+    entry.reply = Tuple::udp((from.ip(), from.port()), client);
+    let mut wrong = Wrong::of(flows).unwrap();
+    wrong.node_addresses = HashSet::from([[192, 0, 2, 1].into()]);
+    entry.with_view(|entry| {
+        let of_filter = flows.filters();
+        let of_filter = of_filter.iter().any(|asked| {
+            assert!(!asked.is_whole || !asked.filter.admits(entry) || wrong.has(entry));
+            asked.filter.admits(entry)
+        });
+        assert!(
+            of_filter || !wrong.has(entry),
+            "the kernel is not asked for it"
+        );
+        wrong.has(entry)
+    })
+}
+
+#[test]
+fn an_entry_is_wrong_if_its_answers_come_from_elsewhere() {
+    let front = at(96, 10, 53);
+    let [one, two, three] = [1, 2, 3].map(|last| at(244, last, ENDPOINTS));
+    let flows = after(&[Some(dns(&[1, 2])), Some(dns(&[1]))]);
+    assert!(has(&flows, front, two));
+    for (to, from) in [
+        (front, one),
+        (front, three),
+        (at(96, 10, 54), two),
+        (at(96, 11, 53), two),
+        (two, two),
+        (front, at(244, 2, 53)),
+    ] {
+        assert!(!has(&flows, to, from), "{to} {from}");
+    }
+    let mut port = dns(&[1]);
+    port.node_port = Some(30053);
+    port.external_ips = vec![[203, 0, 113, 1].into()];
+    let external = SocketAddr::new([203, 0, 113, 1].into(), 53);
+    let node = SocketAddr::new([192, 0, 2, 1].into(), 30053);
+    let elsewhere = SocketAddr::new([198, 51, 100, 1].into(), 30053);
+    let flows = after(&[None, Some(port.clone())]);
+    for to in [front, external, node] {
+        assert!(has(&flows, to, two), "{to}");
+        assert!(has(&flows, to, to), "{to}");
+        assert!(!has(&flows, to, one), "{to}");
+    }
+    // A server elsewhere that has the node port's number.
+    assert!(!has(&flows, elsewhere, elsewhere));
+    assert!(!has(&flows, at(96, 10, 30053), two));
+    // Of known endpoints those alone.
+    let mut before = port.clone();
+    before.backends = dns(&[1, 2]).backends;
+    let flows = after(&[Some(before), Some(port)]);
+    assert!(has(&flows, node, two) && has(&flows, external, two));
+    assert!(!has(&flows, node, three) && !has(&flows, node, node));
+}
+
+#[test]
+fn the_kernel_is_asked_for_little() {
+    let filters = |flows: &StaleFlows| {
+        let filters = flows.filters();
+        (filters.len(), filters.iter().filter(|f| f.is_whole).count())
+    };
+    let of = |before: &[u8], after_it: &[u8]| after(&[Some(dns(before)), Some(dns(after_it))]);
+    assert_eq!(filters(&of(&[1, 2], &[1])), (1, 1));
+    assert_eq!(filters(&of(&[1, 2, 3, 4, 5], &[1])), (4, 4));
+    // Five that are gone are looked for at the service's address.
+    assert_eq!(filters(&of(&[1, 2, 3, 4, 5, 6], &[1])), (1, 0));
+    assert_eq!(filters(&of(&[], &[1])), (1, 0));
+    let mut port = dns(&[1]);
+    port.node_port = Some(30053);
+    port.external_ips = vec![[203, 0, 113, 1].into()];
+    assert_eq!(filters(&after(&[None, Some(port.clone())])), (3, 0));
+    let mut before = port.clone();
+    before.backends = dns(&[1, 2]).backends;
+    // Wherever it was sought, it went to this one.
+    assert_eq!(filters(&after(&[Some(before), Some(port.clone())])), (1, 0));
+    port.external_ips = (1..9).map(|last| [203, 0, 113, last].into()).collect();
+    assert_eq!(filters(&after(&[None, Some(port)])), (1, 0));
+    // All services of a cluster: one listing.
+    let ports = (0..=255).map(|last| {
+        let mut port = dns(&[1]);
+        port.cluster_ip = [10, 96, 0, last].into();
+        port.name.port = last.to_string().into();
+        (port.name.clone(), Arc::new(port))
+    });
+    let mut ports: Ports = ports.collect();
+    let mut tcp = dns(&[1]);
+    tcp.name.protocol = Protocol::Tcp;
+    ports.insert(tcp.name.clone(), Arc::new(tcp));
+    let mut flows = none();
+    flows.take_all(&ports);
+    assert_eq!(flows.ports.len(), 256);
+    assert_eq!(filters(&flows), (1, 0));
+}
