@@ -38,7 +38,7 @@ mod rules;
 mod service;
 mod sets;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -118,8 +118,10 @@ struct State {
 /// Numbers of ports.
 #[derive(Debug, Default)]
 struct Ids {
-    /// Those that no port has any more, and since when; the first to be given up first.
+    /// Those that nothing in the kernel has any more, and since when; the first to be given up first.
     free: VecDeque<(Option<Instant>, u32)>,
+    /// Those that no port has any more, but elements in the kernel until the next commit.
+    given_up: Vec<u32>,
     next: u32,
 }
 
@@ -131,7 +133,7 @@ impl Ids {
 
     fn take(&mut self) -> u32 {
         if let Some(&(since, id)) = self.free.front()
-            && since.is_none_or(|since| since.elapsed() >= Self::QUARANTINE)
+            && !Self::rests(since)
         {
             self.free.pop_front();
             return id;
@@ -140,8 +142,23 @@ impl Ids {
         self.next - 1
     }
 
-    fn give_up(&mut self, id: u32) {
-        self.free.push_back((Some(Instant::now()), id));
+    fn rests(since: Option<Instant>) -> bool {
+        since.is_some_and(|since| since.elapsed() < Self::QUARANTINE)
+    }
+
+    /// Those that packets may have looked up that the kernel is still dealing with.
+    fn recent(&self) -> impl Iterator<Item = u32> {
+        let resting = self.free.iter().filter(|(since, _)| Self::rests(*since));
+        resting
+            .map(|(_, id)| *id)
+            .chain(self.given_up.iter().copied())
+    }
+
+    /// Those that were given up are gone from the kernel now.
+    fn committed(&mut self) {
+        let now = Some(Instant::now());
+        let gone = self.given_up.drain(..);
+        self.free.extend(gone.map(|id| (now, id)));
     }
 }
 
@@ -275,7 +292,7 @@ impl State {
                 self.placed.insert(Arc::clone(&now.name), now);
             }
             None => {
-                self.ids.give_up(now.id);
+                self.ids.given_up.push(now.id);
                 self.placed.swap_remove(name);
             }
         }
@@ -376,7 +393,9 @@ impl Flat {
         let mut tx = std::mem::take(&mut self.transaction);
         let made = self.commit_parts(&mut tx, elements);
         self.transaction = tx;
-        made
+        let made = made?;
+        self.state.ids.committed();
+        Ok(made)
     }
 
     fn commit_parts(&mut self, tx: &mut Transaction, elements: &Elements) -> Result<usize, Error> {
@@ -698,7 +717,7 @@ impl Flat {
         let mut names: Vec<_> = ports.iter().collect();
         names.sort_unstable_by_key(|(name, _)| *name);
         let leads = there.leads();
-        let mut taken = HashSet::new();
+        let mut taken = BTreeSet::new();
         let known: Vec<Option<u32>> = names
             .iter()
             .map(|(_, port)| {
@@ -711,17 +730,19 @@ impl Flat {
             })
             .collect();
         // A number that is in use, by a service that goes or that went last, is not given to another one at once.
-        let last = there.ids.iter().chain(&taken).max();
+        let recent = self.state.ids.recent();
+        let gone: BTreeSet<u32> = there.ids.iter().copied().chain(recent).collect();
+        let gone: BTreeSet<u32> = &gone - &taken;
+        let last = gone.iter().chain(&taken).max();
         let last = last.map_or(0, |last| last + 1); // they are below Ids::END
-        let gone = there.ids.iter().filter(|id| !taken.contains(*id));
         state.ids.next = last;
         // Others may have left a number that is far above all others: of the gap below it as many are kept as there are ports.
         state.ids.free = (0..last)
-            .filter(|id| !taken.contains(id) && !there.ids.contains(id))
+            .filter(|id| !taken.contains(id) && !gone.contains(id))
             .take(ports.len())
             .map(|id| (None, id))
             .collect();
-        gone.for_each(|id| state.ids.give_up(*id));
+        state.ids.given_up.extend(gone);
         for ((name, port), id) in names.into_iter().zip(known) {
             let mut placed = match id {
                 Some(id) => Placed::new(name.clone(), id),
@@ -862,4 +883,24 @@ pub(in crate::kube::service) fn clean_up(
         nft.commit(&tx)?;
     }
     Ok(!tx.is_empty())
+}
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_number_rests_from_the_commit_on() {
+        let mut ids = Ids::default();
+        let id = ids.take();
+        ids.given_up.push(id);
+        // It takes long to commit.
+        std::thread::sleep(Ids::QUARANTINE);
+        assert_ne!(ids.take(), id);
+        ids.committed();
+        assert_ne!(ids.take(), id);
+        assert_eq!(ids.recent().collect::<Vec<_>>(), [id]);
+        std::thread::sleep(Ids::QUARANTINE);
+        assert_eq!(ids.take(), id);
+    }
 }
