@@ -51,7 +51,7 @@ pub(in crate::kube::service) use sets::TABLE;
 use sets::{Entry, STAND_IN, SetKind, Words, element};
 
 use super::shared_elements::SharedElements;
-use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
+use super::{Common, FamilyLayout, InOrder, PortChange, Ports, wait_for_packets};
 use crate::error::Error;
 use crate::iptables::Family;
 use crate::kube::service::config::{Config, NodePortsOf};
@@ -524,31 +524,34 @@ impl Flat {
     }
 
     /// Makes a table that serves already anew in one transaction, while another one has the same services: a packet whose
-    /// look-ups find nothing in the one is translated by the other.
+    /// look-ups find nothing in the one is translated by the other, which goes when all is [adopted](Self::adopt).
     fn make_anew(&mut self, ports: &Ports) -> Result<usize, Error> {
         let mut in_order = InOrder::new(!self.only_checks);
         if !self.only_checks {
-            let mut made = self.remove_stand_in()?;
-            in_order.step(|| {
-                let ownership = self.ownership.take();
-                self.name = STAND_IN;
-                let filled = self.fill(ports, false);
-                self.name = TABLE;
-                self.ownership = ownership;
-                made += filled?;
-                Ok::<_, Error>(made)
-            })?;
+            in_order.step(|| self.make_stand_in(ports))?;
         }
         in_order.step(|| self.fill(ports, true))?;
-        in_order.step(|| self.remove_stand_in())?;
         Ok(in_order.made())
     }
 
-    /// Removes the table that another one was made anew beside, if it is there: how many transactions it took.
-    fn remove_stand_in(&mut self) -> Result<usize, Error> {
+    /// Makes a table that has these services while another one is made anew: how many transactions it took.
+    pub(super) fn make_stand_in(&mut self, ports: &Ports) -> Result<usize, Error> {
+        let removed = self.remove_stand_in()?;
+        let ownership = self.ownership.take();
+        self.name = STAND_IN;
+        let filled = self.fill(ports, false);
+        self.name = TABLE;
+        self.ownership = ownership;
+        Ok(removed + filled?)
+    }
+
+    /// Removes that table, if it is there, when the kernel has dealt with the packets that it may translate: how many
+    /// transactions it took.
+    pub(super) fn remove_stand_in(&mut self) -> Result<usize, Error> {
         if self.only_checks || self.nft.table(self.table(), STAND_IN)?.is_none() {
             return Ok(0);
         }
+        wait_for_packets();
         let mut tx = Transaction::new();
         tx.delete(&Table::new(self.table(), STAND_IN))?;
         self.commit(&mut tx)?;
@@ -808,7 +811,7 @@ impl FamilyLayout for Flat {
         let mut attempts = self.nft.retry().begin();
         loop {
             let adopted = self.adopt_once(ports);
-            // One that ended in the middle may have left it.
+            // This one made it, or one that ended in the middle.
             let removed = self.remove_stand_in();
             let adopted = adopted.and_then(|made| Ok(made + removed?));
             match adopted {
@@ -887,7 +890,9 @@ pub(in crate::kube::service) fn clean_up(
 
 #[cfg(all(test, feature = "sandbox"))]
 mod tests {
+    use super::super::WAITS;
     use super::*;
+    use crate::netns::Sandbox;
 
     #[test]
     fn a_number_rests_from_the_commit_on() {
@@ -902,5 +907,21 @@ mod tests {
         assert_eq!(ids.recent().collect::<Vec<_>>(), [id]);
         std::thread::sleep(Ids::QUARANTINE);
         assert_eq!(ids.take(), id);
+    }
+
+    /// Packets may be on it that found nothing in the table before that was mended.
+    #[test]
+    fn a_stand_in_that_was_left_is_removed_when_no_packet_is_on_it() {
+        let sandbox = Sandbox::new().unwrap();
+        let nft = sandbox.run(Connection::open).unwrap().unwrap();
+        let mut flat = Flat::new(nft, Family::Ipv4, Arc::new(Config::new("node1")));
+        flat.adopt(&Ports::default()).unwrap();
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(nft::Family::IP, STAND_IN)).unwrap();
+        flat.nft.commit(&tx).unwrap();
+        let before = WAITS.get();
+        assert_eq!(flat.adopt(&Ports::default()).unwrap(), 1);
+        assert_eq!(WAITS.get(), before + 1);
+        assert!(flat.nft.table(nft::Family::IP, STAND_IN).unwrap().is_none());
     }
 }
