@@ -242,6 +242,11 @@ fn flat_translates_every_flow_while_it_is_made_anew() {
 }
 
 #[test]
+fn nftables_translates_every_flow_while_it_is_made_anew() {
+    flood::made_anew_in_chains(commits());
+}
+
+#[test]
 fn nftables_translates_every_flow() {
     flood::flooded(NFTABLES, By::Change, commits());
 }

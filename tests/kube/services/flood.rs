@@ -123,7 +123,9 @@ impl Field {
             let socket = raw_socket_of(&self.client, Family::Ipv4, libc::IPPROTO_RAW);
             let (stop, sent) = (&stop, &sent);
             scope.spawn(move || {
-                let mut random = Random::new();
+                // Other flows each time: the last ones are known for a while.
+                static FLOODS: AtomicU64 = AtomicU64::new(0);
+                let mut random = Random(FLOODS.fetch_add(1, Ordering::Relaxed));
                 while !stop.load(Ordering::Relaxed) {
                     for protocol in [17, 6] {
                         for service in [0, 1] {
@@ -439,6 +441,49 @@ pub(crate) fn made_anew(times: usize) {
     tools.run("nft add table ip kube-services-stand-in");
     field.node.run(|| proxy.remove()).unwrap().unwrap();
     assert_eq!(tools.run("nft list tables").matches("kube-").count(), 0);
+}
+
+/// The same of kube-proxy's layout, of which somebody changed a map that cannot be repaired: the flat layout's stand-in
+/// serves meanwhile.
+pub(crate) fn made_anew_in_chains(times: usize) {
+    let field = Field::new();
+    let tools = Tools::new(&field.node);
+    let mut services = Services::new();
+    for at in 0..2 {
+        Made::new(at, 2).put(&mut services);
+    }
+    let mut config = config();
+    config.own = false;
+    let mut proxy = proxy::open(&field.node, Layout::Nftables, config);
+    sync(&field.node, &mut proxy, &mut services);
+    let before = COUNTERS.map(|counter| field.counted(counter));
+    let mut sent = 0;
+    for _ in 0..times {
+        let listed = tools.run("nft list table ip kube-proxy");
+        let comment = "ClusterIP, ExternalIP and LoadBalancer IP traffic";
+        assert!(listed.contains(comment), "{listed}");
+        tools.run_with(
+            "nft -f -",
+            &format!(
+                "delete table ip kube-proxy\n{}",
+                listed.replace(comment, "another")
+            ),
+        );
+        sent += field.flood(|| {
+            proxy.distrust();
+            let synced = sync(&field.node, &mut proxy, &mut services);
+            // The stand-in, this one, and the stand-in again.
+            assert_eq!(synced.transactions, 3, "{synced:?}");
+        });
+    }
+    field.judge("made anew", sent, before, true);
+    assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
+
+    // What somebody left who ended in the middle goes.
+    tools.run("nft add table ip kube-services-stand-in");
+    proxy.distrust();
+    sync(&field.node, &mut proxy, &mut services);
+    assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
 }
 
 /// What a sync did, transaction by transaction: which sets got elements, which lost some, which chains lost rules.

@@ -364,6 +364,11 @@ impl Flat {
         }
     }
 
+    /// The connection that it was given.
+    pub(super) fn into_connection(self) -> Connection {
+        self.nft
+    }
+
     fn table(&self) -> nft::Family {
         self.family.into()
     }

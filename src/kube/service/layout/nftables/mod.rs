@@ -44,6 +44,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::flat::Flat;
 use super::shared_elements::{Changed, SharedElements};
 use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
 use crate::error::Error;
@@ -53,8 +54,8 @@ use crate::kube::service::names::PortName;
 use crate::kube::service::resolve::ServicePort;
 use crate::nft::live::FakeKernel;
 use crate::nft::{
-    self, CommitError, Connection, Generation, Outcome, Ownership, PlanOptions, RuleFilter, Scope,
-    Snapshot, Stage, Table, TableFlags, TableRef, Transaction,
+    self, CommitError, Connection, Generation, Outcome, Ownership, Plan, PlanOptions, Replaced,
+    RuleFilter, Scope, Snapshot, Stage, Table, TableFlags, TableRef, Transaction,
 };
 use difference::Difference;
 use elements::{Key, Shared, Value};
@@ -224,11 +225,7 @@ impl Nftables {
 
     /// The table as it is to be.
     fn desired(&self, ports: &Ports, flags: TableFlags) -> Result<Snapshot, Error> {
-        let open = |source| crate::netlink::Error::Open {
-            protocol: libc::NETLINK_NETFILTER,
-            source,
-        };
-        let mut model = FakeKernel::new().connect().map_err(open)?;
+        let mut model = model()?;
         let mut writer = Writer::new(self.family, &self.common.config);
         base::add_table(&mut writer.tx, self.family, flags)?;
         fill(&mut writer, ports, &self.elements, |tx, _| {
@@ -238,7 +235,7 @@ impl Nftables {
     }
 
     /// Brings a table that is there to what it is to be, by transactions [in order](InOrder), each of what the one before
-    /// left; what the kernel cannot change is made anew at once, but for sets of clients. How many it took.
+    /// left; what the kernel cannot change is made [anew](Self::make_anew), but for sets of clients. How many it took.
     fn repair(&mut self, ports: &Ports, flags: TableFlags) -> Result<usize, Error> {
         let desired = self.desired(ports, flags)?;
         let options = PlanOptions::default();
@@ -246,28 +243,32 @@ impl Nftables {
         let mut in_order = InOrder::new(!self.only_checks);
         for _ in 0..ATTEMPTS {
             let now = self.nft.snapshot(self.scope())?;
-            let mut tx = match self.only_checks {
-                // A transaction that changes nothing leads to no next one.
-                true => now.plan(&desired, options)?.into_transaction(),
-                false => self.next_repair(&now, ports, flags, &desired)?,
-            };
-            let read = match now.generation() {
+            let whole = now.plan(&desired, options)?;
+            self.known = match now.generation() {
                 Some(_) if is_owned => Known::Owned,
                 Some(generation) => Known::Since(generation),
                 None => Known::No,
             };
-            self.known = read;
-            if tx.is_empty() {
+            if whole.is_empty() {
                 return Ok(in_order.made());
             }
+            if !self.only_checks && whole.replaced.iter().any(is_made_anew) {
+                self.make_anew(ports, &desired, &mut in_order)?;
+                continue;
+            }
+            let mut tx = match self.only_checks {
+                true => whole.into_transaction(),
+                false => self.next_repair(&now, ports, &desired, &whole)?,
+            };
             match in_order.commit(&mut tx, |tx| self.commit(tx)) {
+                // A transaction that changes nothing leads to no next one.
                 Ok(()) if self.only_checks => return Ok(in_order.made()),
                 Ok(()) => {}
                 Err(error) if error.generation_moved() => {}
                 Err(error) if is_refused(&error, &[libc::ENOENT, libc::EEXIST]) => {}
                 Err(error) if is_refused(&error, &[libc::EBUSY]) => {
                     // Kernels before 6.4 do not let a chain go with what leads to it.
-                    desired.restore(&mut self.nft)?;
+                    self.make_anew(ports, &desired, &mut in_order)?;
                     if self.only_checks {
                         return Ok(in_order.made());
                     }
@@ -284,18 +285,14 @@ impl Nftables {
         Ok(in_order.made() + usize::from(!plan.is_empty()))
     }
 
-    /// The next transaction that leads to what is desired; none if that is there.
+    /// The next transaction of those that lead to what is desired.
     fn next_repair(
         &self,
         now: &Snapshot,
         ports: &Ports,
-        flags: TableFlags,
         desired: &Snapshot,
+        whole: &Plan,
     ) -> Result<Transaction, Error> {
-        let whole = now.plan(desired, PlanOptions::default())?;
-        if whole.is_empty() {
-            return Ok(whole.into_transaction());
-        }
         let replaced = whole.replaced.iter().filter(|one| one.kind == "set");
         let sets: HashSet<_> = replaced.map(|set| &set.name[..]).collect();
         let other;
@@ -312,7 +309,9 @@ impl Nftables {
                     };
                     (name.clone(), port)
                 });
-                other = self.desired(&without.collect(), flags)?;
+                let flags = desired.table(self.family, TABLE);
+                let flags = flags.and_then(|table| table.table().flags());
+                other = self.desired(&without.collect(), flags.unwrap_or_default())?;
                 &other
             }
         };
@@ -327,6 +326,37 @@ impl Nftables {
             }
         }
         Ok(now.plan(target, PlanOptions::default())?.into_transaction())
+    }
+
+    /// Makes the table what it is to be in one transaction, while one of the flat layout has the same services: a packet whose
+    /// look-ups find nothing in the one is translated by the other.
+    fn make_anew(
+        &mut self,
+        ports: &Ports,
+        desired: &Snapshot,
+        in_order: &mut InOrder,
+    ) -> Result<(), Error> {
+        if !self.only_checks
+            && let Err(error) = in_order.step(|| self.with_flat(|flat| flat.make_stand_in(ports)))
+        {
+            tracing::warn!(%error, "nothing stands in for the table that is made anew");
+        }
+        let made = in_order.step(|| desired.restore(&mut self.nft).map(|_| 1));
+        in_order.step(|| self.with_flat(Flat::remove_stand_in))?;
+        made
+    }
+
+    /// Does something with the flat layout, over this one's connection.
+    fn with_flat<R>(
+        &mut self,
+        with: impl FnOnce(&mut Flat) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let nft = std::mem::replace(&mut self.nft, model()?);
+        let mut flat = Flat::new(nft, self.of, Arc::clone(&self.common.config));
+        flat.only_check(self.only_checks);
+        let done = with(&mut flat);
+        self.nft = flat.into_connection();
+        done
     }
 
     /// The flags that the table is to have; `None` if there is none. And whether it took a transaction to own it.
@@ -479,6 +509,23 @@ impl Nftables {
     }
 }
 
+/// A kernel that is none.
+fn model() -> Result<Connection, Error> {
+    let open = |source| crate::netlink::Error::Open {
+        protocol: libc::NETLINK_NETFILTER,
+        source,
+    };
+    Ok(FakeKernel::new().connect().map_err(open)?)
+}
+
+/// Whether something that a plan has made anew takes the place of what packets look up: all but a set of clients.
+fn is_made_anew(one: &Replaced) -> bool {
+    match one.kind {
+        "set" => !one.name.starts_with(b"affinity-"),
+        kind => !matches!(kind, "rules" | "elements"),
+    }
+}
+
 /// A port whose clients are forgotten at once: it has the same chains, and no sets.
 fn forgetting(port: &ServicePort) -> ServicePort {
     ServicePort {
@@ -492,9 +539,11 @@ impl FamilyLayout for Nftables {
         self.known = Known::No;
         self.stale.clear();
         self.claim(ports);
+        // One that ended in the middle may have left it.
+        let removed = self.with_flat(Flat::remove_stand_in)?;
         match self.flags()? {
-            (None, _) => self.make(ports),
-            (Some(flags), made) => Ok(made + self.repair(ports, flags)?),
+            (None, _) => Ok(removed + self.make(ports)?),
+            (Some(flags), made) => Ok(removed + made + self.repair(ports, flags)?),
         }
     }
 
