@@ -213,6 +213,8 @@ struct Made {
     /// The time of affinity in seconds, if there is any.
     affinity: Option<u64>,
     node_port: Option<u16>,
+    /// Whether it has the other cluster IP as that of a load balancer, which is closed to who sends there.
+    is_closed: bool,
 }
 
 impl Made {
@@ -225,6 +227,7 @@ impl Made {
             internal: TrafficPolicy::Cluster,
             affinity: None,
             node_port: None,
+            is_closed: false,
         }
     }
 
@@ -234,6 +237,11 @@ impl Made {
         let mut service = Service::new(ObjectName::new("default", &name[..]), [cluster_ip]);
         service.internal_traffic_policy = self.internal;
         service.session_affinity = self.affinity.map(Duration::from_secs);
+        if self.is_closed {
+            service.load_balancer_ips = vec![self::cluster_ip(1 - self.at as u8)];
+            let open_to = IpAddr::from(SENDERS[self.at]);
+            service.source_ranges = vec![open_to.into()];
+        }
         for (name, protocol) in PROTOCOLS {
             service = service.with_port(Port {
                 node_port: self.node_port,
@@ -261,7 +269,7 @@ impl Made {
 }
 
 /// What changes to and fro. In both states all services that are flooded have endpoints, but where one replaces the other.
-const CHANGES: [(&str, [&[Made]; 2]); 8] = {
+const CHANGES: [(&str, [&[Made]; 2]); 9] = {
     const A: Made = Made::new(0, 2);
     const B: Made = Made::new(1, 2);
     const LOCAL: Made = Made {
@@ -315,6 +323,16 @@ const CHANGES: [(&str, [&[Made]; 2]); 8] = {
                     },
                     B,
                 ],
+            ],
+        ),
+        (
+            "a load balancer comes and goes that is closed to who sends there",
+            [
+                &[A],
+                &[Made {
+                    is_closed: true,
+                    ..A
+                }],
             ],
         ),
         (
@@ -398,6 +416,50 @@ pub(crate) fn flooded(layout: Layout, by: By, commits: usize) {
         // A service that is not there has no endpoints.
         field.judge(&what, sent, before, states[0].len() == 2);
         field.node.run(|| proxy.remove()).unwrap().unwrap();
+    }
+}
+
+/// A load balancer's address leads to endpoints no sooner than its firewall stands, whatever the table lacked.
+pub(crate) fn firewalls_first(layout: Layout) {
+    let node = sandbox();
+    let tools = Tools::new(&node);
+    let table = match layout {
+        Layout::Flat => "kube-services",
+        _ => "kube-proxy",
+    };
+    let mut config = config();
+    config.own = false;
+    let mut proxy = proxy::open(&node, layout, config);
+    let mut services = Services::new();
+    let closed = Made {
+        is_closed: true,
+        ..Made::new(0, 2)
+    };
+    for lacks in ["all", "a service", "a service at a start", "rules"] {
+        match lacks {
+            "all" => {}
+            "rules" => drop(tools.run(&format!("nft flush table ip {table}"))),
+            _ => {
+                closed.remove(&mut services);
+                sync(&node, &mut proxy, &mut services);
+            }
+        }
+        if lacks != "a service" {
+            proxy.distrust();
+        }
+        closed.put(&mut services);
+        let all = transactions(&node, &mut proxy, &mut services);
+        let [firewall, leads] = match lacks {
+            "rules" => ["+rule of firewall-check", "+rule of services"],
+            _ => ["+firewall-ips", "+service-ips"],
+        };
+        let place = |word: &str| {
+            let place = all
+                .iter()
+                .position(|words| words.contains(&word.to_owned()));
+            place.unwrap_or_else(|| panic!("{lacks}: {word}: {all:?}"))
+        };
+        assert!(place(firewall) < place(leads), "{lacks}: {all:?}");
     }
 }
 

@@ -45,7 +45,7 @@ use std::time::{Duration, Instant};
 
 use bstr::BStr;
 use kernel::{Found, Written};
-use rules::{Rules, Shape};
+use rules::{Rules, Shape, leads_to_endpoints};
 use service::{Front, Placed, Target, fronts, hairpin, hairpins};
 pub(in crate::kube::service) use sets::TABLE;
 use sets::{Entry, STAND_IN, SetKind, Words, element};
@@ -389,7 +389,7 @@ impl Flat {
     /// is sent to an endpoint of its service all the same: each of its look-ups sees the elements as they are by then.
     ///
     /// 1. What something is to lead to, or what is looked up before: chains, masquerading, firewalls.
-    /// 2. What leads to endpoints: addresses and ports, how many endpoints a group has.
+    /// 2. What leads to endpoints: chains, addresses and ports, how many endpoints a group has.
     /// 3. What only packets can look up that found something before the second one: places of endpoints, groups.
     ///
     /// The kernel has dealt with such packets [when](InOrder) the next transaction is committed.
@@ -412,6 +412,9 @@ impl Flat {
         self.write_first(tx, elements)?;
         in_order.commit(tx, |tx| self.commit(tx))?;
         tx.clear();
+        if let Some(base) = &elements.base {
+            self.write_chains(tx, base, true)?;
+        }
         self.write_main(tx, elements)?;
         in_order.commit(tx, |tx| self.commit(tx))?;
         tx.clear();
@@ -476,7 +479,7 @@ impl Flat {
         Ok(())
     }
 
-    /// Writes the table with what does not come from services, as far as it is wanted.
+    /// Writes the table with what does not come from services, as far as it is wanted, but for chains that lead to endpoints.
     fn write_base(&self, tx: &mut Transaction, wanted: &Base) -> Result<(), Error> {
         let rules = self.rules();
         if wanted.table && self.ownership != Some(Ownership::Owned) {
@@ -485,10 +488,16 @@ impl Flat {
         for kind in SetKind::ALL.into_iter().filter(|_| wanted.sets) {
             tx.add(&kind.set(self.family, self.name, CLIENTS)?)?;
         }
+        self.write_chains(tx, wanted, false)
+    }
+
+    /// Writes the chains that are wanted and that lead to endpoints, or those that do not.
+    fn write_chains(&self, tx: &mut Transaction, wanted: &Base, lead: bool) -> Result<(), Error> {
         let mut lengths: Vec<u8> = self.state.lengths.iter().copied().collect();
         lengths.sort_unstable();
-        rules.write(tx, lengths, |chain| {
-            (wanted.chains.as_ref()).is_none_or(|chains| chains.contains(chain))
+        self.rules().write(tx, lengths, |chain| {
+            let chains = wanted.chains.as_ref();
+            leads_to_endpoints(chain) == lead && chains.is_none_or(|chains| chains.contains(chain))
         })
     }
 
@@ -563,8 +572,9 @@ impl Flat {
         Ok(1)
     }
 
-    /// Fills a table that holds no services, in as many transactions as it takes. Each is of whole services: what was
-    /// committed serves, whatever becomes of the rest. If it is to be made `anew`, that is one transaction.
+    /// Fills a table that holds no services, in as many transactions as it takes. Each is of whole services, but for firewalls,
+    /// which come first: what was committed serves, whatever becomes of the rest. If it is to be made `anew`, that is one
+    /// transaction.
     fn fill(&mut self, ports: &Ports, anew: bool) -> Result<usize, Error> {
         let mut tx = Transaction::new();
         if anew {
@@ -575,7 +585,10 @@ impl Flat {
         self.state = State::default();
         self.state.placed.reserve(ports.len());
         self.write_base(&mut tx, &Base::ALL)?;
-        let at_once = if anew { usize::MAX } else { AT_ONCE };
+        self.write_chains(&mut tx, &Base::ALL, true)?;
+        // What is only looked at is not there for the next transaction.
+        let at_once = anew || self.only_checks;
+        let largest = if at_once { usize::MAX } else { AT_ONCE };
         let mut transactions = 0;
         let mut elements = Elements::default();
         for entry in self.nodeport_ips() {
@@ -592,9 +605,16 @@ impl Flat {
                 self.state
                     .apply(name, states, &self.common.config, &mut elements);
             }
-            if elements.count >= at_once || names.peek().is_none() {
+            if elements.count >= largest || names.peek().is_none() {
                 self.state.take_changed(&mut elements);
                 self.write_first(&mut tx, &elements)?;
+                // No load balancer can be reached before its firewall stands: if the table is made anew the stand-in's does.
+                if !at_once && !elements.first[SetKind::FirewallIps as usize].is_empty() {
+                    self.commit(&mut tx)?;
+                    transactions += 1;
+                    tx.clear();
+                    wait_for_packets();
+                }
                 self.write_main(&mut tx, &elements)?;
                 self.commit(&mut tx)?;
                 transactions += 1;
@@ -673,6 +693,7 @@ impl Flat {
             ..Base::ALL
         };
         self.write_base(&mut tx, &all)?;
+        self.write_chains(&mut tx, &all, true)?;
         for shape in &shapes {
             self.rules().write_shape(&mut tx, *shape)?;
         }
@@ -897,6 +918,7 @@ pub(in crate::kube::service) fn clean_up(
 mod tests {
     use super::super::WAITS;
     use super::*;
+    use crate::kube::service::model::ObjectName;
     use crate::netns::Sandbox;
 
     #[test]
@@ -912,6 +934,31 @@ mod tests {
         assert_eq!(ids.recent().collect::<Vec<_>>(), [id]);
         std::thread::sleep(Ids::QUARANTINE);
         assert_eq!(ids.take(), id);
+    }
+
+    /// What is only looked at is not there for a second transaction.
+    #[test]
+    fn a_start_with_a_firewall_can_be_looked_at() {
+        let sandbox = Sandbox::new().unwrap();
+        let nft = sandbox.run(Connection::open).unwrap().unwrap();
+        let config = Config {
+            own: false,
+            ..Config::new("node1")
+        };
+        let name = PortName {
+            service: ObjectName::new("default", "web"),
+            port: "".into(),
+            protocol: Protocol::Tcp,
+        };
+        let mut port = ServicePort::new(name, [10, 96, 0, 1].into(), 80);
+        port.load_balancer_ips = vec![[192, 0, 2, 1].into()];
+        port.source_ranges = vec!["198.51.100.0/24".parse().unwrap()];
+        let ports = Ports::from_iter([(port.name.clone(), Arc::new(port))]);
+        let mut flat = Flat::new(nft, Family::Ipv4, Arc::new(config));
+        flat.only_check(true);
+        assert_eq!(flat.adopt(&ports).unwrap(), 1);
+        flat.only_check(false);
+        assert_eq!(flat.adopt(&ports).unwrap(), 2);
     }
 
     /// Packets may be on it that found nothing in the table before that was mended.

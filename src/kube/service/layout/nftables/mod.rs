@@ -46,7 +46,7 @@ use std::time::Duration;
 
 use super::flat::Flat;
 use super::shared_elements::{Changed, SharedElements};
-use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
+use super::{Common, FamilyLayout, InOrder, PortChange, Ports, wait_for_packets};
 use crate::error::Error;
 use crate::iptables::Family;
 use crate::kube::service::config::Config;
@@ -55,7 +55,7 @@ use crate::kube::service::resolve::ServicePort;
 use crate::nft::live::FakeKernel;
 use crate::nft::{
     self, CommitError, Connection, Generation, Outcome, Ownership, Plan, PlanOptions, Replaced,
-    RuleFilter, Scope, Snapshot, Stage, Table, TableFlags, TableRef, Transaction,
+    RuleFilter, Scope, SetFlags, Snapshot, Stage, Table, TableFlags, TableRef, Transaction,
 };
 use difference::Difference;
 use elements::{Key, Shared, Value};
@@ -196,7 +196,8 @@ impl Nftables {
         let mut last: Option<Generation> = None;
         let before = self.nft.generation()?;
         let all = ports.len() + elements.iter().count();
-        let filled = fill(&mut writer, ports, &elements, |tx, done| {
+        let in_pieces = !self.only_checks;
+        let filled = fill(&mut writer, ports, &elements, in_pieces, |tx, done| {
             made += 1;
             if is_owned {
                 self.nft.commit(tx)?;
@@ -228,16 +229,46 @@ impl Nftables {
         let mut model = model()?;
         let mut writer = Writer::new(self.family, &self.common.config);
         base::add_table(&mut writer.tx, self.family, flags)?;
-        fill(&mut writer, ports, &self.elements, |tx, _| {
+        fill(&mut writer, ports, &self.elements, false, |tx, _| {
             Ok(model.commit(tx)?)
         })?;
         Ok(model.snapshot(self.scope())?)
+    }
+
+    /// What keeps traffic out of a table that is as desired, and nothing else of it; `None` if nothing does.
+    fn firewalls(&self, desired: &Snapshot) -> Result<Option<Snapshot>, Error> {
+        let mut elements = self.elements.iter();
+        if !elements.any(|(key, _)| key.set == Shared::FirewallIps) {
+            return Ok(None);
+        }
+        let mut model = model()?;
+        desired.restore(&mut model)?;
+        let mut tx = Transaction::new();
+        let chains = desired.tables().flat_map(|table| table.chains());
+        let chains = chains.map(|chain| chain.chain().name());
+        let others: Vec<_> = chains.filter(|name| !base::is_firewall(name)).collect();
+        for chain in &others {
+            tx.flush_chain(self.family, TABLE, *chain)?;
+        }
+        let sets = desired.tables().flat_map(|table| table.sets());
+        for set in sets.map(|set| set.set()) {
+            let flags = set.flags().unwrap_or_default();
+            if !flags.contains(SetFlags::ANONYMOUS) && !base::is_firewall(set.name()) {
+                tx.delete(&nft::Set::named(self.family, TABLE, set.name()))?;
+            }
+        }
+        for chain in others {
+            tx.delete(&nft::Chain::new(self.family, TABLE, chain))?;
+        }
+        model.commit(&tx)?;
+        Ok(Some(model.snapshot(self.scope())?))
     }
 
     /// Brings a table that is there to what it is to be, by transactions [in order](InOrder), each of what the one before
     /// left; what the kernel cannot change is made [anew](Self::make_anew), but for sets of clients. How many it took.
     fn repair(&mut self, ports: &Ports, flags: TableFlags) -> Result<usize, Error> {
         let desired = self.desired(ports, flags)?;
+        let mut firewalls = None;
         let options = PlanOptions::default();
         let is_owned = flags.contains(TableFlags::OWNER);
         let mut in_order = InOrder::new(!self.only_checks);
@@ -258,7 +289,13 @@ impl Nftables {
             }
             let mut tx = match self.only_checks {
                 true => whole.into_transaction(),
-                false => self.next_repair(&now, ports, &desired, &whole)?,
+                false => {
+                    let firewalls = match &firewalls {
+                        Some(known) => known,
+                        None => firewalls.insert(self.firewalls(&desired)?),
+                    };
+                    self.next_repair(&now, ports, &desired, &whole, firewalls.as_ref())?
+                }
             };
             match in_order.commit(&mut tx, |tx| self.commit(tx)) {
                 // A transaction that changes nothing leads to no next one.
@@ -292,6 +329,7 @@ impl Nftables {
         ports: &Ports,
         desired: &Snapshot,
         whole: &Plan,
+        firewalls: Option<&Snapshot>,
     ) -> Result<Transaction, Error> {
         let replaced = whole.replaced.iter().filter(|one| one.kind == "set");
         let sets: HashSet<_> = replaced.map(|set| &set.name[..]).collect();
@@ -315,7 +353,13 @@ impl Nftables {
                 &other
             }
         };
-        for stage in [Stage::New, Stage::Comes, Stage::ElementsGo] {
+        // A packet is looked up in the firewall first, and sees of each look-up what is there by then: firewalls come before
+        // what leads to the addresses that they are of, and may go with it.
+        let firewalls = firewalls.into_iter();
+        let stages = firewalls
+            .flat_map(|firewalls| [(firewalls, Stage::New), (firewalls, Stage::Comes)])
+            .chain([Stage::New, Stage::Comes, Stage::ElementsGo].map(|stage| (target, stage)));
+        for (target, stage) in stages {
             let options = PlanOptions {
                 stage,
                 ..PlanOptions::default()
@@ -606,17 +650,19 @@ fn remove_table(nft: &mut Connection, family: nft::Family) -> Result<bool, Error
     }
 }
 
-/// Writes all that is to be in a table that has nothing, in an order in which whatever of it is committed is good for
-/// traffic: chains before the elements that lead to them, and what keeps traffic out before what lets it in. With each
-/// transaction it says how many ports and elements are written.
+/// Writes all that is to be in a table that has nothing, in one transaction or in pieces. These are in an order in which
+/// whatever of it is committed is good for traffic: chains before the elements that lead to them, and what keeps traffic out
+/// before what lets it in. With each transaction it says how many ports and elements are written.
 fn fill(
     writer: &mut Writer<'_>,
     ports: &Ports,
     elements: &Elements,
+    in_pieces: bool,
     mut commit: impl FnMut(&mut Transaction, usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
     /// So many elements are at most some hundred kilobytes.
     const AT_ONCE: usize = 1024;
+    let largest = if in_pieces { LARGEST } else { usize::MAX };
     let mut done = 0;
     let mut commit_if = |writer: &mut Writer<'_>, more: usize, largest: usize| {
         done += more;
@@ -642,7 +688,7 @@ fn fill(
         for chain in &content.chains {
             writer.add_rules(chain)?;
         }
-        commit_if(writer, 1, LARGEST)?;
+        commit_if(writer, 1, largest)?;
     }
 
     let mut sorted: Vec<_> = elements.iter().collect();
@@ -652,7 +698,12 @@ fn fill(
         let last = sorted.partition_point(|(key, _)| key.set <= shared);
         for some in sorted[first..last].chunks(AT_ONCE) {
             writer.add_elements(shared, some.iter().copied())?;
-            commit_if(writer, some.len(), LARGEST)?;
+            commit_if(writer, some.len(), largest)?;
+        }
+        // No load balancer can be reached before its firewall stands.
+        if in_pieces && shared == Shared::FirewallIps && first < last {
+            commit_if(writer, 0, 0)?;
+            wait_for_packets();
         }
     }
     commit_if(writer, 0, 0)
