@@ -141,8 +141,8 @@ impl Proxy for Kernel {
 /// kube-proxy's names, and the iptables tables have no place for a note.
 const fn mark_of(backend: Backend) -> &'static str {
     match backend {
-        Backend::Nft => "chainwright-agent-iptables-nft",
-        Backend::Legacy => "chainwright-agent-iptables-legacy",
+        Backend::Nft => "chainwright-proxy-iptables-nft",
+        Backend::Legacy => "chainwright-proxy-iptables-legacy",
     }
 }
 

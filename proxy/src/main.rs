@@ -42,7 +42,7 @@ fn prepare_tests() {
     // Those that need it say why there is none.
     let _ = become_namespace_root();
     // The lock of the legacy tables is one of the tests' own: the usual file is root's.
-    let lock = std::env::temp_dir().join(format!("chainwright-agent-{}.lock", std::process::id()));
+    let lock = std::env::temp_dir().join(format!("chainwright-proxy-{}.lock", std::process::id()));
     // SAFETY: there is no other thread yet that could read the environment.
     unsafe { std::env::set_var(chainwright::legacy::LOCK_VARIABLE, lock) };
 }

@@ -212,7 +212,7 @@ impl Metrics {
             "Connections that were deleted, but for those that the kernel deleted by itself",
             self.forgotten.clone(),
         );
-        let own = self.registry.sub_registry_with_prefix("chainwright_agent");
+        let own = self.registry.sub_registry_with_prefix("chainwright_proxy");
         own.register(
             "conntrack_flushes",
             "How often the kernel deleted connections by itself, which it does not count",

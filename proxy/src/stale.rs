@@ -171,8 +171,8 @@ mod tests {
                 for line in [
                     "kubeproxy_conntrack_reconciler_deleted_entries_total{ip_family=\"IPv4\"} 2",
                     "kubeproxy_conntrack_reconciler_sync_duration_seconds_count{ip_family=\"IPv4\"} 2",
-                    "chainwright_agent_conntrack_flushes_total{ip_family=\"IPv4\"} 1",
-                    "chainwright_agent_conntrack_failures_total 0",
+                    "chainwright_proxy_conntrack_flushes_total{ip_family=\"IPv4\"} 1",
+                    "chainwright_proxy_conntrack_failures_total 0",
                 ] {
                     assert!(text.lines().any(|l| l == line), "no {line} in\n{text}");
                 }

@@ -242,6 +242,18 @@ fn flat_translates_every_flow_while_it_is_made_anew() {
 }
 
 #[test]
+fn nftables_translates_every_flow_while_it_is_made_anew() {
+    flood::made_anew_in_chains(commits());
+}
+
+#[test]
+fn a_firewall_stands_before_a_load_balancer_is_reached() {
+    for layout in [Layout::Flat, NFTABLES] {
+        flood::firewalls_first(layout);
+    }
+}
+
+#[test]
 fn nftables_translates_every_flow() {
     flood::flooded(NFTABLES, By::Change, commits());
 }

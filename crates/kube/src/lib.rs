@@ -11,3 +11,17 @@ pub mod kubelet;
 pub mod service;
 
 pub use error::Error;
+
+/// An error and its causes, in one text. A cause that the text has already is left out.
+pub(crate) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(error) = cause {
+        let more = error.to_string();
+        if !text.contains(&more) {
+            text = format!("{text}: {more}");
+        }
+        cause = error.source();
+    }
+    text
+}

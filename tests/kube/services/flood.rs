@@ -123,7 +123,9 @@ impl Field {
             let socket = raw_socket_of(&self.client, Family::Ipv4, libc::IPPROTO_RAW);
             let (stop, sent) = (&stop, &sent);
             scope.spawn(move || {
-                let mut random = Random::new();
+                // Other flows each time: the last ones are known for a while.
+                static FLOODS: AtomicU64 = AtomicU64::new(0);
+                let mut random = Random(FLOODS.fetch_add(1, Ordering::Relaxed));
                 while !stop.load(Ordering::Relaxed) {
                     for protocol in [17, 6] {
                         for service in [0, 1] {
@@ -211,6 +213,8 @@ struct Made {
     /// The time of affinity in seconds, if there is any.
     affinity: Option<u64>,
     node_port: Option<u16>,
+    /// Whether it has the other cluster IP as that of a load balancer, which is closed to who sends there.
+    is_closed: bool,
 }
 
 impl Made {
@@ -223,6 +227,7 @@ impl Made {
             internal: TrafficPolicy::Cluster,
             affinity: None,
             node_port: None,
+            is_closed: false,
         }
     }
 
@@ -232,6 +237,11 @@ impl Made {
         let mut service = Service::new(ObjectName::new("default", &name[..]), [cluster_ip]);
         service.internal_traffic_policy = self.internal;
         service.session_affinity = self.affinity.map(Duration::from_secs);
+        if self.is_closed {
+            service.load_balancer_ips = vec![self::cluster_ip(1 - self.at as u8)];
+            let open_to = IpAddr::from(SENDERS[self.at]);
+            service.source_ranges = vec![open_to.into()];
+        }
         for (name, protocol) in PROTOCOLS {
             service = service.with_port(Port {
                 node_port: self.node_port,
@@ -259,7 +269,7 @@ impl Made {
 }
 
 /// What changes to and fro. In both states all services that are flooded have endpoints, but where one replaces the other.
-const CHANGES: [(&str, [&[Made]; 2]); 8] = {
+const CHANGES: [(&str, [&[Made]; 2]); 9] = {
     const A: Made = Made::new(0, 2);
     const B: Made = Made::new(1, 2);
     const LOCAL: Made = Made {
@@ -313,6 +323,16 @@ const CHANGES: [(&str, [&[Made]; 2]); 8] = {
                     },
                     B,
                 ],
+            ],
+        ),
+        (
+            "a load balancer comes and goes that is closed to who sends there",
+            [
+                &[A],
+                &[Made {
+                    is_closed: true,
+                    ..A
+                }],
             ],
         ),
         (
@@ -399,6 +419,50 @@ pub(crate) fn flooded(layout: Layout, by: By, commits: usize) {
     }
 }
 
+/// A load balancer's address leads to endpoints no sooner than its firewall stands, whatever the table lacked.
+pub(crate) fn firewalls_first(layout: Layout) {
+    let node = sandbox();
+    let tools = Tools::new(&node);
+    let table = match layout {
+        Layout::Flat => "kube-services",
+        _ => "kube-proxy",
+    };
+    let mut config = config();
+    config.own = false;
+    let mut proxy = proxy::open(&node, layout, config);
+    let mut services = Services::new();
+    let closed = Made {
+        is_closed: true,
+        ..Made::new(0, 2)
+    };
+    for lacks in ["all", "a service", "a service at a start", "rules"] {
+        match lacks {
+            "all" => {}
+            "rules" => drop(tools.run(&format!("nft flush table ip {table}"))),
+            _ => {
+                closed.remove(&mut services);
+                sync(&node, &mut proxy, &mut services);
+            }
+        }
+        if lacks != "a service" {
+            proxy.distrust();
+        }
+        closed.put(&mut services);
+        let all = transactions(&node, &mut proxy, &mut services);
+        let [firewall, leads] = match lacks {
+            "rules" => ["+rule of firewall-check", "+rule of services"],
+            _ => ["+firewall-ips", "+service-ips"],
+        };
+        let place = |word: &str| {
+            let place = all
+                .iter()
+                .position(|words| words.contains(&word.to_owned()));
+            place.unwrap_or_else(|| panic!("{lacks}: {word}: {all:?}"))
+        };
+        assert!(place(firewall) < place(leads), "{lacks}: {all:?}");
+    }
+}
+
 /// A table of the flat layout that is made anew so often, while flows come, as that of another version is: the rules of
 /// this one cannot be put into it.
 pub(crate) fn made_anew(times: usize) {
@@ -439,6 +503,49 @@ pub(crate) fn made_anew(times: usize) {
     tools.run("nft add table ip kube-services-stand-in");
     field.node.run(|| proxy.remove()).unwrap().unwrap();
     assert_eq!(tools.run("nft list tables").matches("kube-").count(), 0);
+}
+
+/// The same of kube-proxy's layout, of which somebody changed a map that cannot be repaired: the flat layout's stand-in
+/// serves meanwhile.
+pub(crate) fn made_anew_in_chains(times: usize) {
+    let field = Field::new();
+    let tools = Tools::new(&field.node);
+    let mut services = Services::new();
+    for at in 0..2 {
+        Made::new(at, 2).put(&mut services);
+    }
+    let mut config = config();
+    config.own = false;
+    let mut proxy = proxy::open(&field.node, Layout::Nftables, config);
+    sync(&field.node, &mut proxy, &mut services);
+    let before = COUNTERS.map(|counter| field.counted(counter));
+    let mut sent = 0;
+    for _ in 0..times {
+        let listed = tools.run("nft list table ip kube-proxy");
+        let comment = "ClusterIP, ExternalIP and LoadBalancer IP traffic";
+        assert!(listed.contains(comment), "{listed}");
+        tools.run_with(
+            "nft -f -",
+            &format!(
+                "delete table ip kube-proxy\n{}",
+                listed.replace(comment, "another")
+            ),
+        );
+        sent += field.flood(|| {
+            proxy.distrust();
+            let synced = sync(&field.node, &mut proxy, &mut services);
+            // The stand-in, this one, and the stand-in again.
+            assert_eq!(synced.transactions, 3, "{synced:?}");
+        });
+    }
+    field.judge("made anew", sent, before, true);
+    assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
+
+    // What somebody left who ended in the middle goes.
+    tools.run("nft add table ip kube-services-stand-in");
+    proxy.distrust();
+    sync(&field.node, &mut proxy, &mut services);
+    assert_eq!(tools.run("nft list tables").matches("kube-").count(), 1);
 }
 
 /// What a sync did, transaction by transaction: which sets got elements, which lost some, which chains lost rules.

@@ -162,8 +162,9 @@ pub(crate) fn killed(layout: Layout, kills: usize) {
                 LEGACY => 2,
                 // What is made first, what leads to endpoints, and what goes last.
                 Layout::Flat => 3,
-                // The same with elements that go by themselves; twice, if clients are forgotten after another time.
-                Layout::Nftables => 8,
+                // The same with firewalls before and elements that go by themselves; twice, if clients are forgotten after another
+                // time.
+                Layout::Nftables => 10,
                 _ => 1,
             };
             assert!(mends <= most, "{task}: {mends} transactions");

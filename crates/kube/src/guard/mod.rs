@@ -64,6 +64,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use bstr::{BStr, BString, ByteSlice};
 
+use super::causes;
 use super::declared::{self, Declared, Through};
 use chainwright::Retry;
 use chainwright::iptables::{Backend, Family, Iptables};
@@ -500,20 +501,6 @@ fn tell(on: &mut dyn FnMut(Notice), event: Event) {
         at: SystemTime::now(),
         event,
     });
-}
-
-/// An error and its causes, in one text.
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        let more = error.to_string();
-        if !text.contains(&more) {
-            text = format!("{text}: {more}");
-        }
-        cause = error.source();
-    }
-    text
 }
 
 /// The names of what is guarded, as events have them.

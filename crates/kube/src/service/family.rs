@@ -16,6 +16,7 @@ use super::stale::StaleFlows;
 use super::store::Services;
 use chainwright::Error;
 use chainwright::iptables::{self, Family};
+use crate::causes;
 use chainwright::nft::CommitError;
 
 /// How often in a sync the kernel may refuse what is brought to it: enough to find some services among very many.
@@ -101,21 +102,6 @@ impl fmt::Display for FamilyErrors {
 }
 
 impl std::error::Error for FamilyErrors {}
-
-/// An error with all its causes: there are several errors, and each has its own.
-fn causes(error: &Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        let cause_text = cause.to_string();
-        // Many errors say their cause themselves.
-        if !text.ends_with(&cause_text) {
-            text = format!("{text}: {cause_text}");
-        }
-        source = cause.source();
-    }
-    text
-}
 
 /// What a sync did.
 #[derive(Debug, Default)]

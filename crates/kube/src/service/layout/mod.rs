@@ -20,7 +20,6 @@ use super::names::PortName;
 use super::resolve::ServicePort;
 use chainwright::Error;
 use chainwright::iptables::{Backend, Family};
-use chainwright::netns::wait_for_packets;
 use chainwright::nft::{Generation, Transaction};
 
 /// How services stand in the kernel's tables.
@@ -118,6 +117,19 @@ impl OwnCommits {
             _ => since,
         }
     }
+}
+
+/// Waits until the kernel has dealt with every packet that it is dealing with now.
+fn wait_for_packets() {
+    #[cfg(test)]
+    WAITS.set(WAITS.get() + 1);
+    chainwright::netns::wait_for_packets();
+}
+
+#[cfg(test)]
+thread_local! {
+    /// How often it was waited.
+    static WAITS: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
 }
 
 /// The transactions of one change of a table in which a packet makes several look-ups, each of which sees what is there by

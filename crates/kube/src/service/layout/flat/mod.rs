@@ -38,27 +38,27 @@ mod rules;
 mod service;
 mod sets;
 
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bstr::BStr;
 use kernel::{Found, Written};
-use rules::{Rules, Shape};
+use rules::{Rules, Shape, leads_to_endpoints};
 use service::{Front, Placed, Target, fronts, hairpin, hairpins};
 pub(in crate::service) use sets::TABLE;
 use sets::{Entry, STAND_IN, SetKind, Words, element};
 
 use super::shared_elements::SharedElements;
-use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
+use super::{Common, FamilyLayout, InOrder, PortChange, Ports, wait_for_packets};
+use chainwright::Error;
+use chainwright::iptables::Family;
 use crate::service::config::{Config, NodePortsOf};
 use crate::service::map::Map;
 use crate::service::model::Protocol;
 use crate::service::names::PortName;
 use crate::service::resolve::ServicePort;
-use chainwright::Error;
-use chainwright::iptables::Family;
 use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
     self, CommitError, Connection, Element, Generation, Ownership, Scope, SetId, Table, Transaction,
@@ -118,8 +118,10 @@ struct State {
 /// Numbers of ports.
 #[derive(Debug, Default)]
 struct Ids {
-    /// Those that no port has any more, and since when; the first to be given up first.
+    /// Those that nothing in the kernel has any more, and since when; the first to be given up first.
     free: VecDeque<(Option<Instant>, u32)>,
+    /// Those that no port has any more, but elements in the kernel until the next commit.
+    given_up: Vec<u32>,
     next: u32,
 }
 
@@ -131,7 +133,7 @@ impl Ids {
 
     fn take(&mut self) -> u32 {
         if let Some(&(since, id)) = self.free.front()
-            && since.is_none_or(|since| since.elapsed() >= Self::QUARANTINE)
+            && !Self::rests(since)
         {
             self.free.pop_front();
             return id;
@@ -140,8 +142,23 @@ impl Ids {
         self.next - 1
     }
 
-    fn give_up(&mut self, id: u32) {
-        self.free.push_back((Some(Instant::now()), id));
+    fn rests(since: Option<Instant>) -> bool {
+        since.is_some_and(|since| since.elapsed() < Self::QUARANTINE)
+    }
+
+    /// Those that packets may have looked up that the kernel is still dealing with.
+    fn recent(&self) -> impl Iterator<Item = u32> {
+        let resting = self.free.iter().filter(|(since, _)| Self::rests(*since));
+        resting
+            .map(|(_, id)| *id)
+            .chain(self.given_up.iter().copied())
+    }
+
+    /// Those that were given up are gone from the kernel now.
+    fn committed(&mut self) {
+        let now = Some(Instant::now());
+        let gone = self.given_up.drain(..);
+        self.free.extend(gone.map(|id| (now, id)));
     }
 }
 
@@ -275,7 +292,7 @@ impl State {
                 self.placed.insert(Arc::clone(&now.name), now);
             }
             None => {
-                self.ids.give_up(now.id);
+                self.ids.given_up.push(now.id);
                 self.placed.swap_remove(name);
             }
         }
@@ -343,6 +360,11 @@ impl Flat {
         }
     }
 
+    /// The connection that it was given.
+    pub(super) fn into_connection(self) -> Connection {
+        self.nft
+    }
+
     fn table(&self) -> nft::Family {
         self.family.into()
     }
@@ -363,7 +385,7 @@ impl Flat {
     /// is sent to an endpoint of its service all the same: each of its look-ups sees the elements as they are by then.
     ///
     /// 1. What something is to lead to, or what is looked up before: chains, masquerading, firewalls.
-    /// 2. What leads to endpoints: addresses and ports, how many endpoints a group has.
+    /// 2. What leads to endpoints: chains, addresses and ports, how many endpoints a group has.
     /// 3. What only packets can look up that found something before the second one: places of endpoints, groups.
     ///
     /// The kernel has dealt with such packets [when](InOrder) the next transaction is committed.
@@ -372,7 +394,9 @@ impl Flat {
         let mut tx = std::mem::take(&mut self.transaction);
         let made = self.commit_parts(&mut tx, elements);
         self.transaction = tx;
-        made
+        let made = made?;
+        self.state.ids.committed();
+        Ok(made)
     }
 
     fn commit_parts(&mut self, tx: &mut Transaction, elements: &Elements) -> Result<usize, Error> {
@@ -384,6 +408,9 @@ impl Flat {
         self.write_first(tx, elements)?;
         in_order.commit(tx, |tx| self.commit(tx))?;
         tx.clear();
+        if let Some(base) = &elements.base {
+            self.write_chains(tx, base, true)?;
+        }
         self.write_main(tx, elements)?;
         in_order.commit(tx, |tx| self.commit(tx))?;
         tx.clear();
@@ -448,7 +475,7 @@ impl Flat {
         Ok(())
     }
 
-    /// Writes the table with what does not come from services, as far as it is wanted.
+    /// Writes the table with what does not come from services, as far as it is wanted, but for chains that lead to endpoints.
     fn write_base(&self, tx: &mut Transaction, wanted: &Base) -> Result<(), Error> {
         let rules = self.rules();
         if wanted.table && self.ownership != Some(Ownership::Owned) {
@@ -457,10 +484,16 @@ impl Flat {
         for kind in SetKind::ALL.into_iter().filter(|_| wanted.sets) {
             tx.add(&kind.set(self.family, self.name, CLIENTS)?)?;
         }
+        self.write_chains(tx, wanted, false)
+    }
+
+    /// Writes the chains that are wanted and that lead to endpoints, or those that do not.
+    fn write_chains(&self, tx: &mut Transaction, wanted: &Base, lead: bool) -> Result<(), Error> {
         let mut lengths: Vec<u8> = self.state.lengths.iter().copied().collect();
         lengths.sort_unstable();
-        rules.write(tx, lengths, |chain| {
-            (wanted.chains.as_ref()).is_none_or(|chains| chains.contains(chain))
+        self.rules().write(tx, lengths, |chain| {
+            let chains = wanted.chains.as_ref();
+            leads_to_endpoints(chain) == lead && chains.is_none_or(|chains| chains.contains(chain))
         })
     }
 
@@ -501,39 +534,43 @@ impl Flat {
     }
 
     /// Makes a table that serves already anew in one transaction, while another one has the same services: a packet whose
-    /// look-ups find nothing in the one is translated by the other.
+    /// look-ups find nothing in the one is translated by the other, which goes when all is [adopted](Self::adopt).
     fn make_anew(&mut self, ports: &Ports) -> Result<usize, Error> {
         let mut in_order = InOrder::new(!self.only_checks);
         if !self.only_checks {
-            let mut made = self.remove_stand_in()?;
-            in_order.step(|| {
-                let ownership = self.ownership.take();
-                self.name = STAND_IN;
-                let filled = self.fill(ports, false);
-                self.name = TABLE;
-                self.ownership = ownership;
-                made += filled?;
-                Ok::<_, Error>(made)
-            })?;
+            in_order.step(|| self.make_stand_in(ports))?;
         }
         in_order.step(|| self.fill(ports, true))?;
-        in_order.step(|| self.remove_stand_in())?;
         Ok(in_order.made())
     }
 
-    /// Removes the table that another one was made anew beside, if it is there: how many transactions it took.
-    fn remove_stand_in(&mut self) -> Result<usize, Error> {
+    /// Makes a table that has these services while another one is made anew: how many transactions it took.
+    pub(super) fn make_stand_in(&mut self, ports: &Ports) -> Result<usize, Error> {
+        let removed = self.remove_stand_in()?;
+        let ownership = self.ownership.take();
+        self.name = STAND_IN;
+        let filled = self.fill(ports, false);
+        self.name = TABLE;
+        self.ownership = ownership;
+        Ok(removed + filled?)
+    }
+
+    /// Removes that table, if it is there, when the kernel has dealt with the packets that it may translate: how many
+    /// transactions it took.
+    pub(super) fn remove_stand_in(&mut self) -> Result<usize, Error> {
         if self.only_checks || self.nft.table(self.table(), STAND_IN)?.is_none() {
             return Ok(0);
         }
+        wait_for_packets();
         let mut tx = Transaction::new();
         tx.delete(&Table::new(self.table(), STAND_IN))?;
         self.commit(&mut tx)?;
         Ok(1)
     }
 
-    /// Fills a table that holds no services, in as many transactions as it takes. Each is of whole services: what was
-    /// committed serves, whatever becomes of the rest. If it is to be made `anew`, that is one transaction.
+    /// Fills a table that holds no services, in as many transactions as it takes. Each is of whole services, but for firewalls,
+    /// which come first: what was committed serves, whatever becomes of the rest. If it is to be made `anew`, that is one
+    /// transaction.
     fn fill(&mut self, ports: &Ports, anew: bool) -> Result<usize, Error> {
         let mut tx = Transaction::new();
         if anew {
@@ -544,7 +581,10 @@ impl Flat {
         self.state = State::default();
         self.state.placed.reserve(ports.len());
         self.write_base(&mut tx, &Base::ALL)?;
-        let at_once = if anew { usize::MAX } else { AT_ONCE };
+        self.write_chains(&mut tx, &Base::ALL, true)?;
+        // What is only looked at is not there for the next transaction.
+        let at_once = anew || self.only_checks;
+        let largest = if at_once { usize::MAX } else { AT_ONCE };
         let mut transactions = 0;
         let mut elements = Elements::default();
         for entry in self.nodeport_ips() {
@@ -561,9 +601,16 @@ impl Flat {
                 self.state
                     .apply(name, states, &self.common.config, &mut elements);
             }
-            if elements.count >= at_once || names.peek().is_none() {
+            if elements.count >= largest || names.peek().is_none() {
                 self.state.take_changed(&mut elements);
                 self.write_first(&mut tx, &elements)?;
+                // No load balancer can be reached before its firewall stands: if the table is made anew the stand-in's does.
+                if !at_once && !elements.first[SetKind::FirewallIps as usize].is_empty() {
+                    self.commit(&mut tx)?;
+                    transactions += 1;
+                    tx.clear();
+                    wait_for_packets();
+                }
                 self.write_main(&mut tx, &elements)?;
                 self.commit(&mut tx)?;
                 transactions += 1;
@@ -642,6 +689,7 @@ impl Flat {
             ..Base::ALL
         };
         self.write_base(&mut tx, &all)?;
+        self.write_chains(&mut tx, &all, true)?;
         for shape in &shapes {
             self.rules().write_shape(&mut tx, *shape)?;
         }
@@ -694,7 +742,7 @@ impl Flat {
         let mut names: Vec<_> = ports.iter().collect();
         names.sort_unstable_by_key(|(name, _)| *name);
         let leads = there.leads();
-        let mut taken = HashSet::new();
+        let mut taken = BTreeSet::new();
         let known: Vec<Option<u32>> = names
             .iter()
             .map(|(_, port)| {
@@ -707,17 +755,19 @@ impl Flat {
             })
             .collect();
         // A number that is in use, by a service that goes or that went last, is not given to another one at once.
-        let last = there.ids.iter().chain(&taken).max();
+        let recent = self.state.ids.recent();
+        let gone: BTreeSet<u32> = there.ids.iter().copied().chain(recent).collect();
+        let gone: BTreeSet<u32> = &gone - &taken;
+        let last = gone.iter().chain(&taken).max();
         let last = last.map_or(0, |last| last + 1); // they are below Ids::END
-        let gone = there.ids.iter().filter(|id| !taken.contains(*id));
         state.ids.next = last;
         // Others may have left a number that is far above all others: of the gap below it as many are kept as there are ports.
         state.ids.free = (0..last)
-            .filter(|id| !taken.contains(id) && !there.ids.contains(id))
+            .filter(|id| !taken.contains(id) && !gone.contains(id))
             .take(ports.len())
             .map(|id| (None, id))
             .collect();
-        gone.for_each(|id| state.ids.give_up(*id));
+        state.ids.given_up.extend(gone);
         for ((name, port), id) in names.into_iter().zip(known) {
             let mut placed = match id {
                 Some(id) => Placed::new(name.clone(), id),
@@ -783,7 +833,7 @@ impl FamilyLayout for Flat {
         let mut attempts = self.nft.retry().begin();
         loop {
             let adopted = self.adopt_once(ports);
-            // One that ended in the middle may have left it.
+            // This one made it, or one that ended in the middle.
             let removed = self.remove_stand_in();
             let adopted = adopted.and_then(|made| Ok(made + removed?));
             match adopted {
@@ -856,4 +906,68 @@ pub(in crate::service) fn clean_up(nft: &mut Connection, family: Family) -> Resu
         nft.commit(&tx)?;
     }
     Ok(!tx.is_empty())
+}
+
+#[cfg(all(test, feature = "sandbox"))]
+mod tests {
+    use super::super::WAITS;
+    use super::*;
+    use crate::service::model::ObjectName;
+    use chainwright::netns::Sandbox;
+
+    #[test]
+    fn a_number_rests_from_the_commit_on() {
+        let mut ids = Ids::default();
+        let id = ids.take();
+        ids.given_up.push(id);
+        // It takes long to commit.
+        std::thread::sleep(Ids::QUARANTINE);
+        assert_ne!(ids.take(), id);
+        ids.committed();
+        assert_ne!(ids.take(), id);
+        assert_eq!(ids.recent().collect::<Vec<_>>(), [id]);
+        std::thread::sleep(Ids::QUARANTINE);
+        assert_eq!(ids.take(), id);
+    }
+
+    /// What is only looked at is not there for a second transaction.
+    #[test]
+    fn a_start_with_a_firewall_can_be_looked_at() {
+        let sandbox = Sandbox::new().unwrap();
+        let nft = sandbox.run(Connection::open).unwrap().unwrap();
+        let config = Config {
+            own: false,
+            ..Config::new("node1")
+        };
+        let name = PortName {
+            service: ObjectName::new("default", "web"),
+            port: "".into(),
+            protocol: Protocol::Tcp,
+        };
+        let mut port = ServicePort::new(name, [10, 96, 0, 1].into(), 80);
+        port.load_balancer_ips = vec![[192, 0, 2, 1].into()];
+        port.source_ranges = vec!["198.51.100.0/24".parse().unwrap()];
+        let ports = Ports::from_iter([(port.name.clone(), Arc::new(port))]);
+        let mut flat = Flat::new(nft, Family::Ipv4, Arc::new(config));
+        flat.only_check(true);
+        assert_eq!(flat.adopt(&ports).unwrap(), 1);
+        flat.only_check(false);
+        assert_eq!(flat.adopt(&ports).unwrap(), 2);
+    }
+
+    /// Packets may be on it that found nothing in the table before that was mended.
+    #[test]
+    fn a_stand_in_that_was_left_is_removed_when_no_packet_is_on_it() {
+        let sandbox = Sandbox::new().unwrap();
+        let nft = sandbox.run(Connection::open).unwrap().unwrap();
+        let mut flat = Flat::new(nft, Family::Ipv4, Arc::new(Config::new("node1")));
+        flat.adopt(&Ports::default()).unwrap();
+        let mut tx = Transaction::new();
+        tx.add(&Table::new(nft::Family::IP, STAND_IN)).unwrap();
+        flat.nft.commit(&tx).unwrap();
+        let before = WAITS.get();
+        assert_eq!(flat.adopt(&Ports::default()).unwrap(), 1);
+        assert_eq!(WAITS.get(), before + 1);
+        assert!(flat.nft.table(nft::Family::IP, STAND_IN).unwrap().is_none());
+    }
 }

@@ -649,6 +649,21 @@ impl Rules<'_> {
     }
 }
 
+/// Whether packets come through this chain to those that draw an endpoint.
+pub(super) fn leads_to_endpoints(chain: &str) -> bool {
+    [
+        "nat-prerouting",
+        "nat-output",
+        SERVICES,
+        NODEPORTS,
+        LOCAL,
+        LOCAL_NODEPORTS,
+        ANYWHERE,
+        NODEPORTS_ANYWHERE,
+    ]
+    .contains(&chain)
+}
+
 const FIREWALL_CHECK: &str = "firewall-check";
 pub(super) const FIREWALL: &str = "firewall";
 const REFUSALS: &str = "refusals";

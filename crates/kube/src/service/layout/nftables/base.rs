@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use bstr::BStr;
 use ipnet::IpNet;
 
 use super::elements::{REJECT_CHAIN, Shared, address_type};
@@ -120,6 +121,11 @@ pub(super) fn is_own(table: &TableRef<'_>) -> bool {
     let maker = UserData::new(table.userdata().unwrap_or_default()).get(userdata::TABLE_MAKER);
     let flags = table.flags().unwrap_or_default();
     maker == Some(MAKER) || flags.intersects(TableFlags::OWNER | TableFlags::PERSIST)
+}
+
+/// Whether a chain or set keeps those out who may not use a load balancer, or leads to what does.
+pub(super) fn is_firewall(name: &BStr) -> bool {
+    name.starts_with(b"firewall-") || name.ends_with(b"-pre-dnat")
 }
 
 /// Adds the table.

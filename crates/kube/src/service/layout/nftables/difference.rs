@@ -85,15 +85,15 @@ impl Difference {
     /// Whether new chains, or what keeps traffic out, must be there before what leads to endpoints: packets that come to
     /// a new chain in the moment of its commit find no rules in it.
     pub(super) fn needs_first(&self) -> bool {
-        let is_replaced = |c: &Changed<Key, Value>| c.before.is_some() && c.after.is_some();
-        let closes = |c: &Changed<Key, Value>| is_first(c.key.set) && c.before.is_none();
-        self.elements.iter().any(|c| is_replaced(c) || closes(c))
+        let mut elements = self.elements.iter();
+        elements.any(|c| c.after.is_some() && (c.before.is_some() || comes(c) == Part::First))
     }
 
     /// New sets and chains, and what keeps traffic out.
     pub(super) fn write_first(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
         self.write_new(writer)?;
-        self.write_added(writer, is_first)
+        self.write_deleted(writer, Part::First)?;
+        self.write_added(writer, Part::First)
     }
 
     /// What leads to endpoints; rules come before those that are to go. New sets and chains, too, if they are not there.
@@ -104,8 +104,8 @@ impl Difference {
         for chain in &self.changed {
             writer.insert_rules(chain)?;
         }
-        self.write_deleted(writer, |set| !is_last(set))?;
-        self.write_added(writer, |set| are_new || !is_first(set))
+        self.write_deleted(writer, Part::Main)?;
+        self.write_added(writer, Part::Main)
     }
 
     /// What only packets can come to that were on their way before: old rules, by their handles, chains of which the
@@ -128,7 +128,7 @@ impl Difference {
                 .tx
                 .delete(&Set::named(self.family, TABLE, &set[..]))?;
         }
-        self.write_deleted(writer, is_last)
+        self.write_deleted(writer, Part::Last)
     }
 
     fn write_new(&self, writer: &mut Writer<'_>) -> Result<(), Error> {
@@ -151,39 +151,20 @@ impl Difference {
         &self.elements[first..last]
     }
 
-    /// Deletes elements of these sets. Those that get another value are deleted with all others.
-    fn write_deleted(
-        &self,
-        writer: &mut Writer<'_>,
-        sets: impl Fn(Shared) -> bool,
-    ) -> Result<(), Error> {
+    /// Deletes the elements that go in this part.
+    fn write_deleted(&self, writer: &mut Writer<'_>, part: Part) -> Result<(), Error> {
         for shared in Shared::FILLED {
-            let is_due = |c: &&Changed<Key, Value>| {
-                c.before.is_some()
-                    && sets(match c.after {
-                        Some(_) => Shared::ServiceIps,
-                        None => shared,
-                    })
-            };
-            let elements = self.of(shared).iter().filter(is_due);
+            let elements = self.of(shared).iter();
+            let elements = elements.filter(|c| c.before.is_some() && goes(c) == part);
             writer.delete_elements(shared, elements.map(|c| &c.key))?;
         }
         Ok(())
     }
 
-    fn write_added(
-        &self,
-        writer: &mut Writer<'_>,
-        sets: impl Fn(Shared) -> bool,
-    ) -> Result<(), Error> {
+    /// Adds the elements that come in this part.
+    fn write_added(&self, writer: &mut Writer<'_>, part: Part) -> Result<(), Error> {
         for shared in Shared::FILLED {
-            let is_due = |c: &Changed<Key, Value>| {
-                sets(match c.before {
-                    Some(_) => Shared::ServiceIps,
-                    None => shared,
-                })
-            };
-            let elements = self.of(shared).iter().filter(|c| is_due(c));
+            let elements = self.of(shared).iter().filter(|c| comes(c) == part);
             let after = elements.filter_map(|c| Some((&c.key, c.after.as_ref()?)));
             writer.add_elements(shared, after)?;
         }
@@ -199,16 +180,33 @@ impl Difference {
     }
 }
 
-/// Whether a set's new elements are added before the others: what packets look up before they are sent to an endpoint.
-const fn is_first(set: Shared) -> bool {
-    matches!(set, Shared::FirewallIps)
+/// A transaction of a change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    First,
+    Main,
+    Last,
 }
 
-/// Whether a set's elements are deleted behind the others: what packets look up when they were sent to an endpoint, or
-/// when there was none.
-const fn is_last(set: Shared) -> bool {
-    matches!(
-        set,
-        Shared::HairpinConnections | Shared::NoEndpointServices | Shared::NoEndpointNodePorts
-    )
+/// In which part an element is added: before the others what packets look up before they are sent to an endpoint, so that
+/// no load balancer is reached before its firewall stands.
+const fn comes(changed: &Changed<Key, Value>) -> Part {
+    match changed.key.set {
+        Shared::FirewallIps => Part::First,
+        _ => Part::Main,
+    }
+}
+
+/// In which part one is deleted: with the addition if it gets another value; behind the others what packets look up when
+/// they were sent to an endpoint, or when there was none. A firewall may go with what leads to endpoints: a packet that does
+/// not find it was looked up in it behind the commit, and then finds nothing that leads to one.
+const fn goes(changed: &Changed<Key, Value>) -> Part {
+    match (changed.key.set, &changed.after) {
+        (_, Some(_)) => comes(changed),
+        (
+            Shared::HairpinConnections | Shared::NoEndpointServices | Shared::NoEndpointNodePorts,
+            None,
+        ) => Part::Last,
+        _ => Part::Main,
+    }
 }

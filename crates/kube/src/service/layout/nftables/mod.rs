@@ -44,17 +44,18 @@ use std::collections::{BTreeSet, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::flat::Flat;
 use super::shared_elements::{Changed, SharedElements};
-use super::{Common, FamilyLayout, InOrder, PortChange, Ports};
+use super::{Common, FamilyLayout, InOrder, PortChange, Ports, wait_for_packets};
+use chainwright::Error;
+use chainwright::iptables::Family;
 use crate::service::config::Config;
 use crate::service::names::PortName;
 use crate::service::resolve::ServicePort;
-use chainwright::Error;
-use chainwright::iptables::Family;
 use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
-    self, CommitError, Connection, Generation, Outcome, Ownership, PlanOptions, RuleFilter, Scope,
-    Snapshot, Stage, Table, TableFlags, TableRef, Transaction,
+    self, CommitError, Connection, Generation, Outcome, Ownership, Plan, PlanOptions, Replaced,
+    RuleFilter, Scope, SetFlags, Snapshot, Stage, Table, TableFlags, TableRef, Transaction,
 };
 use difference::Difference;
 use elements::{Key, Shared, Value};
@@ -191,7 +192,8 @@ impl Nftables {
         let mut last: Option<Generation> = None;
         let before = self.nft.generation()?;
         let all = ports.len() + elements.iter().count();
-        let filled = fill(&mut writer, ports, &elements, |tx, done| {
+        let in_pieces = !self.only_checks;
+        let filled = fill(&mut writer, ports, &elements, in_pieces, |tx, done| {
             made += 1;
             if is_owned {
                 self.nft.commit(tx)?;
@@ -220,50 +222,86 @@ impl Nftables {
 
     /// The table as it is to be.
     fn desired(&self, ports: &Ports, flags: TableFlags) -> Result<Snapshot, Error> {
-        let open = |source| chainwright::netlink::Error::Open {
-            protocol: libc::NETLINK_NETFILTER,
-            source,
-        };
-        let mut model = FakeKernel::new().connect().map_err(open)?;
+        let mut model = model()?;
         let mut writer = Writer::new(self.family, &self.common.config);
         base::add_table(&mut writer.tx, self.family, flags)?;
-        fill(&mut writer, ports, &self.elements, |tx, _| {
+        fill(&mut writer, ports, &self.elements, false, |tx, _| {
             Ok(model.commit(tx)?)
         })?;
         Ok(model.snapshot(self.scope())?)
     }
 
+    /// What keeps traffic out of a table that is as desired, and nothing else of it; `None` if nothing does.
+    fn firewalls(&self, desired: &Snapshot) -> Result<Option<Snapshot>, Error> {
+        let mut elements = self.elements.iter();
+        if !elements.any(|(key, _)| key.set == Shared::FirewallIps) {
+            return Ok(None);
+        }
+        let mut model = model()?;
+        desired.restore(&mut model)?;
+        let mut tx = Transaction::new();
+        let chains = desired.tables().flat_map(|table| table.chains());
+        let chains = chains.map(|chain| chain.chain().name());
+        let others: Vec<_> = chains.filter(|name| !base::is_firewall(name)).collect();
+        for chain in &others {
+            tx.flush_chain(self.family, TABLE, *chain)?;
+        }
+        let sets = desired.tables().flat_map(|table| table.sets());
+        for set in sets.map(|set| set.set()) {
+            let flags = set.flags().unwrap_or_default();
+            if !flags.contains(SetFlags::ANONYMOUS) && !base::is_firewall(set.name()) {
+                tx.delete(&nft::Set::named(self.family, TABLE, set.name()))?;
+            }
+        }
+        for chain in others {
+            tx.delete(&nft::Chain::new(self.family, TABLE, chain))?;
+        }
+        model.commit(&tx)?;
+        Ok(Some(model.snapshot(self.scope())?))
+    }
+
     /// Brings a table that is there to what it is to be, by transactions [in order](InOrder), each of what the one before
-    /// left; what the kernel cannot change is made anew at once, but for sets of clients. How many it took.
+    /// left; what the kernel cannot change is made [anew](Self::make_anew), but for sets of clients. How many it took.
     fn repair(&mut self, ports: &Ports, flags: TableFlags) -> Result<usize, Error> {
         let desired = self.desired(ports, flags)?;
+        let mut firewalls = None;
         let options = PlanOptions::default();
         let is_owned = flags.contains(TableFlags::OWNER);
         let mut in_order = InOrder::new(!self.only_checks);
         for _ in 0..ATTEMPTS {
             let now = self.nft.snapshot(self.scope())?;
-            let mut tx = match self.only_checks {
-                // A transaction that changes nothing leads to no next one.
-                true => now.plan(&desired, options)?.into_transaction(),
-                false => self.next_repair(&now, ports, flags, &desired)?,
-            };
-            let read = match now.generation() {
+            let whole = now.plan(&desired, options)?;
+            self.known = match now.generation() {
                 Some(_) if is_owned => Known::Owned,
                 Some(generation) => Known::Since(generation),
                 None => Known::No,
             };
-            self.known = read;
-            if tx.is_empty() {
+            if whole.is_empty() {
                 return Ok(in_order.made());
             }
+            if !self.only_checks && whole.replaced.iter().any(is_made_anew) {
+                self.make_anew(ports, &desired, &mut in_order)?;
+                continue;
+            }
+            let mut tx = match self.only_checks {
+                true => whole.into_transaction(),
+                false => {
+                    let firewalls = match &firewalls {
+                        Some(known) => known,
+                        None => firewalls.insert(self.firewalls(&desired)?),
+                    };
+                    self.next_repair(&now, ports, &desired, &whole, firewalls.as_ref())?
+                }
+            };
             match in_order.commit(&mut tx, |tx| self.commit(tx)) {
+                // A transaction that changes nothing leads to no next one.
                 Ok(()) if self.only_checks => return Ok(in_order.made()),
                 Ok(()) => {}
                 Err(error) if error.generation_moved() => {}
                 Err(error) if is_refused(&error, &[libc::ENOENT, libc::EEXIST]) => {}
                 Err(error) if is_refused(&error, &[libc::EBUSY]) => {
                     // Kernels before 6.4 do not let a chain go with what leads to it.
-                    desired.restore(&mut self.nft)?;
+                    self.make_anew(ports, &desired, &mut in_order)?;
                     if self.only_checks {
                         return Ok(in_order.made());
                     }
@@ -280,18 +318,15 @@ impl Nftables {
         Ok(in_order.made() + usize::from(!plan.is_empty()))
     }
 
-    /// The next transaction that leads to what is desired; none if that is there.
+    /// The next transaction of those that lead to what is desired.
     fn next_repair(
         &self,
         now: &Snapshot,
         ports: &Ports,
-        flags: TableFlags,
         desired: &Snapshot,
+        whole: &Plan,
+        firewalls: Option<&Snapshot>,
     ) -> Result<Transaction, Error> {
-        let whole = now.plan(desired, PlanOptions::default())?;
-        if whole.is_empty() {
-            return Ok(whole.into_transaction());
-        }
         let replaced = whole.replaced.iter().filter(|one| one.kind == "set");
         let sets: HashSet<_> = replaced.map(|set| &set.name[..]).collect();
         let other;
@@ -308,11 +343,19 @@ impl Nftables {
                     };
                     (name.clone(), port)
                 });
-                other = self.desired(&without.collect(), flags)?;
+                let flags = desired.table(self.family, TABLE);
+                let flags = flags.and_then(|table| table.table().flags());
+                other = self.desired(&without.collect(), flags.unwrap_or_default())?;
                 &other
             }
         };
-        for stage in [Stage::New, Stage::Comes, Stage::ElementsGo] {
+        // A packet is looked up in the firewall first, and sees of each look-up what is there by then: firewalls come before
+        // what leads to the addresses that they are of, and may go with it.
+        let firewalls = firewalls.into_iter();
+        let stages = firewalls
+            .flat_map(|firewalls| [(firewalls, Stage::New), (firewalls, Stage::Comes)])
+            .chain([Stage::New, Stage::Comes, Stage::ElementsGo].map(|stage| (target, stage)));
+        for (target, stage) in stages {
             let mut options = PlanOptions::default();
             options.stage = stage;
             let plan = now.plan(target, options)?;
@@ -321,6 +364,37 @@ impl Nftables {
             }
         }
         Ok(now.plan(target, PlanOptions::default())?.into_transaction())
+    }
+
+    /// Makes the table what it is to be in one transaction, while one of the flat layout has the same services: a packet whose
+    /// look-ups find nothing in the one is translated by the other.
+    fn make_anew(
+        &mut self,
+        ports: &Ports,
+        desired: &Snapshot,
+        in_order: &mut InOrder,
+    ) -> Result<(), Error> {
+        if !self.only_checks
+            && let Err(error) = in_order.step(|| self.with_flat(|flat| flat.make_stand_in(ports)))
+        {
+            tracing::warn!(%error, "nothing stands in for the table that is made anew");
+        }
+        let made = in_order.step(|| desired.restore(&mut self.nft).map(|_| 1));
+        in_order.step(|| self.with_flat(Flat::remove_stand_in))?;
+        made
+    }
+
+    /// Does something with the flat layout, over this one's connection.
+    fn with_flat<R>(
+        &mut self,
+        with: impl FnOnce(&mut Flat) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let nft = std::mem::replace(&mut self.nft, model()?);
+        let mut flat = Flat::new(nft, self.of, Arc::clone(&self.common.config));
+        flat.only_check(self.only_checks);
+        let done = with(&mut flat);
+        self.nft = flat.into_connection();
+        done
     }
 
     /// The flags that the table is to have; `None` if there is none. And whether it took a transaction to own it.
@@ -473,6 +547,23 @@ impl Nftables {
     }
 }
 
+/// A kernel that is none.
+fn model() -> Result<Connection, Error> {
+    let open = |source| chainwright::netlink::Error::Open {
+        protocol: libc::NETLINK_NETFILTER,
+        source,
+    };
+    Ok(FakeKernel::new().connect().map_err(open)?)
+}
+
+/// Whether something that a plan has made anew takes the place of what packets look up: all but a set of clients.
+fn is_made_anew(one: &Replaced) -> bool {
+    match one.kind {
+        "set" => !one.name.starts_with(b"affinity-"),
+        kind => !matches!(kind, "rules" | "elements"),
+    }
+}
+
 /// A port whose clients are forgotten at once: it has the same chains, and no sets.
 fn forgetting(port: &ServicePort) -> ServicePort {
     ServicePort {
@@ -486,9 +577,11 @@ impl FamilyLayout for Nftables {
         self.known = Known::No;
         self.stale.clear();
         self.claim(ports);
+        // One that ended in the middle may have left it.
+        let removed = self.with_flat(Flat::remove_stand_in)?;
         match self.flags()? {
-            (None, _) => self.make(ports),
-            (Some(flags), made) => Ok(made + self.repair(ports, flags)?),
+            (None, _) => Ok(removed + self.make(ports)?),
+            (Some(flags), made) => Ok(removed + made + self.repair(ports, flags)?),
         }
     }
 
@@ -548,17 +641,19 @@ fn remove_table(nft: &mut Connection, family: nft::Family) -> Result<bool, Error
     }
 }
 
-/// Writes all that is to be in a table that has nothing, in an order in which whatever of it is committed is good for
-/// traffic: chains before the elements that lead to them, and what keeps traffic out before what lets it in. With each
-/// transaction it says how many ports and elements are written.
+/// Writes all that is to be in a table that has nothing, in one transaction or in pieces. These are in an order in which
+/// whatever of it is committed is good for traffic: chains before the elements that lead to them, and what keeps traffic out
+/// before what lets it in. With each transaction it says how many ports and elements are written.
 fn fill(
     writer: &mut Writer<'_>,
     ports: &Ports,
     elements: &Elements,
+    in_pieces: bool,
     mut commit: impl FnMut(&mut Transaction, usize) -> Result<(), Error>,
 ) -> Result<(), Error> {
     /// So many elements are at most some hundred kilobytes.
     const AT_ONCE: usize = 1024;
+    let largest = if in_pieces { LARGEST } else { usize::MAX };
     let mut done = 0;
     let mut commit_if = |writer: &mut Writer<'_>, more: usize, largest: usize| {
         done += more;
@@ -584,7 +679,7 @@ fn fill(
         for chain in &content.chains {
             writer.add_rules(chain)?;
         }
-        commit_if(writer, 1, LARGEST)?;
+        commit_if(writer, 1, largest)?;
     }
 
     let mut sorted: Vec<_> = elements.iter().collect();
@@ -594,7 +689,12 @@ fn fill(
         let last = sorted.partition_point(|(key, _)| key.set <= shared);
         for some in sorted[first..last].chunks(AT_ONCE) {
             writer.add_elements(shared, some.iter().copied())?;
-            commit_if(writer, some.len(), LARGEST)?;
+            commit_if(writer, some.len(), largest)?;
+        }
+        // No load balancer can be reached before its firewall stands.
+        if in_pieces && shared == Shared::FirewallIps && first < last {
+            commit_if(writer, 0, 0)?;
+            wait_for_packets();
         }
     }
     commit_if(writer, 0, 0)

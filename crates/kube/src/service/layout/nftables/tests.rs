@@ -531,6 +531,18 @@ fn chains_that_are_in_use_go_later() {
     assert_eq!(layout.adopt(&ports).unwrap(), 0);
 }
 
+/// What is only looked at is not there for a second transaction.
+#[test]
+fn a_start_with_a_firewall_can_be_looked_at() {
+    let sandbox = Sandbox::new().unwrap();
+    let ports = by_name(interesting());
+    let mut layout = layout(&sandbox, Family::Ipv4, &config());
+    layout.only_check(true);
+    layout.adopt(&ports).unwrap();
+    layout.only_check(false);
+    assert_eq!(layout.adopt(&ports).unwrap(), 2);
+}
+
 /// A start with thousands of services: not run with the others, for it takes seconds.
 #[test]
 #[ignore = "it measures"]
