@@ -1,6 +1,6 @@
 //! Keeps a kubelet's chains: makes what is missing, says what is missing, never touches the rest.
 //!
-//! `cargo run --example kubelet_chains --features kube`, in a private network namespace.
+//! `cargo run --example kubelet_chains`, in a private network namespace.
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Family, Scope, Transaction};

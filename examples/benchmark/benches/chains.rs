@@ -9,7 +9,7 @@ use chainwright_bench::KubeProxy;
 use chainwright_example_benchmark::services;
 use criterion::{BenchmarkId, Criterion};
 
-type Error = Box<dyn std::error::Error>;
+type Error = Box<dyn std::error::Error + Send + Sync>;
 
 fn main() -> Result<(), Error> {
     become_namespace_root()?; // before any thread

@@ -14,9 +14,9 @@ use super::names::PortName;
 use super::resolve::ServicePort;
 use super::stale::StaleFlows;
 use super::store::Services;
+use crate::causes;
 use chainwright::Error;
 use chainwright::iptables::{self, Family};
-use crate::causes;
 use chainwright::nft::CommitError;
 
 /// How often in a sync the kernel may refuse what is brought to it: enough to find some services among very many.

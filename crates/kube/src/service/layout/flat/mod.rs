@@ -52,13 +52,13 @@ use sets::{Entry, STAND_IN, SetKind, Words, element};
 
 use super::shared_elements::SharedElements;
 use super::{Common, FamilyLayout, InOrder, PortChange, Ports, wait_for_packets};
-use chainwright::Error;
-use chainwright::iptables::Family;
 use crate::service::config::{Config, NodePortsOf};
 use crate::service::map::Map;
 use crate::service::model::Protocol;
 use crate::service::names::PortName;
 use crate::service::resolve::ServicePort;
+use chainwright::Error;
+use chainwright::iptables::Family;
 use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
     self, CommitError, Connection, Element, Generation, Ownership, Scope, SetId, Table, Transaction,
@@ -908,7 +908,7 @@ pub(in crate::service) fn clean_up(nft: &mut Connection, family: Family) -> Resu
     Ok(!tx.is_empty())
 }
 
-#[cfg(all(test, feature = "sandbox"))]
+#[cfg(test)]
 mod tests {
     use super::super::WAITS;
     use super::*;

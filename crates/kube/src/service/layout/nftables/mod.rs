@@ -47,11 +47,11 @@ use std::time::Duration;
 use super::flat::Flat;
 use super::shared_elements::{Changed, SharedElements};
 use super::{Common, FamilyLayout, InOrder, PortChange, Ports, wait_for_packets};
-use chainwright::Error;
-use chainwright::iptables::Family;
 use crate::service::config::Config;
 use crate::service::names::PortName;
 use crate::service::resolve::ServicePort;
+use chainwright::Error;
+use chainwright::iptables::Family;
 use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
     self, CommitError, Connection, Generation, Outcome, Ownership, Plan, PlanOptions, Replaced,
