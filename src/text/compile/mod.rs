@@ -462,11 +462,11 @@ impl<'c> Compiler<'c> {
         }
         if is_made && known.joined().is_some() {
             let together = self.ahead.together(commands, index);
-            return self.join_elements(verb, &known, &id, &together);
+            return self.join_elements(verb, &known, &id, &together, commands);
         }
-        if verb == Verb::Delete && known.joined().is_some() {
+        if declared::is_deletion(verb) && known.joined().is_some() {
             let together = self.ahead.together(commands, index);
-            return self.cut_elements(&known, &id, &together);
+            return self.cut_elements(verb, &known, &id, &together);
         }
         if known.is_interval && known.keys.len() == 1 {
             return self.ranged(verb, &known, &id, elements, commands);
