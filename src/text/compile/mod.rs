@@ -187,7 +187,11 @@ impl<'c> Compiler<'c> {
     pub(super) fn type_of(mut self, expr: &Expr) -> (DataType, u32) {
         let body = Body::new(&mut self, Family::INET, Name::default());
         let want = body.want_of(expr);
-        (want.data_type, want.bits)
+        let bits = match expr {
+            Expr::Socket(..) => expr.bits(), // also where no value takes them all
+            _ => want.bits,
+        };
+        (want.data_type, bits)
     }
 
     fn fitted<T>(&self, added: Result<T, MessageError>) -> Result<(), Fault> {
