@@ -654,7 +654,8 @@ impl<'r> Restorer<'r> {
             self.chains.insert(chain.clone());
         }
         table.declare(&chain)?;
-        if is_builtin {
+        // iptables-legacy leaves what has no policy here as it is.
+        if is_builtin && (has_policy || self.backend == Backend::Nft) {
             let counters = if self.options.counters { given } else { None };
             table.set_policy(&chain, policy, Some(counters.unwrap_or_default()))?;
         }

@@ -889,6 +889,25 @@ fn chains_that_are_not_there_are_as_with_1_8_13() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
+/// What a chain's policy counted stays when the chain is emptied.
+#[test]
+fn an_emptied_chain_keeps_its_policys_counters() {
+    let links = links();
+    for backend in ["nft", "legacy"] {
+        for call in ["-F INPUT", "-F"] {
+            let side = Side::new(links.path(), backend);
+            let text = "*filter\n:INPUT DROP [5:500]\n-A INPUT -p tcp\nCOMMIT\n";
+            assert_eq!(side.call("iptables-restore -c", text).code, 0);
+            assert_eq!(side.call(&format!("iptables {call}"), "").code, 0);
+            let saved = side.call("iptables-save -c", "").out;
+            assert!(
+                saved.contains(":INPUT DROP [5:500]\n"),
+                "{backend} {call}: {saved}"
+            );
+        }
+    }
+}
+
 /// A name that no chain may have is refused before the table is looked at.
 #[test]
 fn a_refused_name_makes_no_legacy_table() {
