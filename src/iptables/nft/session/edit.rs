@@ -318,7 +318,7 @@ impl Editor for Session<'_> {
             self.insert(table, chain, position, rule, counters)?;
             return self.remove(table, chain, position.saturating_add(1));
         };
-        self.before_change(table, chain)?;
+        self.before_jump(table, chain, rule)?;
         let mut encoded = self.encode(table, chain, rule, counters)?;
         encoded.handle = Some(handle);
         self.transaction.replace(&encoded)?;
