@@ -561,6 +561,10 @@ impl<'r> Restorer<'r> {
                     }
                     let mut table = edit.at(table);
                     let counters = counters.filter(|_| self.options.counters);
+                    if counters.is_some() && command.spec.counters.is_some() {
+                        let message = "multiple --set-counters options not allowed";
+                        return Err(fault(1, message.to_owned()));
+                    }
                     let rules = carry_out(&mut command, counters, &mut table)
                         .map_err(|error| error.at(number))?;
                     restored.rules += rules;
