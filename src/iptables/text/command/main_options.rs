@@ -3,7 +3,8 @@
 use bstr::{BStr, ByteSlice};
 
 use super::names::{
-    chain_name, check_chain_name, check_length, has_no_mask, interface, target_name, unspecified,
+    chain_name, check_chain_name, check_length, check_optional, has_no_mask, interface,
+    target_name, unspecified,
 };
 use super::parser::unknown_match;
 use super::{Parser, Verb, Which};
@@ -175,6 +176,7 @@ impl<'p, 'a> Parser<'p, 'a> {
             } else {
                 match main {
                     Main::NewChain => check_chain_name(name, column)?,
+                    _ if optional => check_optional(name, column)?,
                     _ => check_length(name, column)?,
                 }
                 let mut chain = last.unwrap_or_default();

@@ -51,6 +51,14 @@ pub(super) fn check_length(name: &BStr, column: usize) -> Result<(), ParseError>
     Err(ParseError::new(column, message))
 }
 
+/// The same of a chain that need not be named.
+pub(super) fn check_optional(name: &BStr, column: usize) -> Result<(), ParseError> {
+    match name.first() {
+        Some(b'!') => Err(ParseError::new(column, format!("Bad argument `{name}'"))),
+        _ => check_length(name, column),
+    }
+}
+
 /// Reads the name of a chain that a rule leads to.
 pub(super) fn target_name(name: &BStr, column: usize) -> Result<BString, ParseError> {
     let wrong = match name.as_bytes() {
