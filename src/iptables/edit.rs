@@ -8,7 +8,8 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::sets::{Sets, resolved};
 use super::{
-    Counters, Deviation, Entry, Error, Family, NotExpressible, Policy, Rule, Target, builtin,
+    Backend, Counters, Deviation, Entry, Error, Family, NotExpressible, Policy, Rule, Target,
+    builtin,
 };
 use crate::xt;
 
@@ -51,9 +52,9 @@ pub(super) trait Editor {
     fn new_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
     /// Sees to it that the chain is there, and, unless it is built in, without rules.
     fn declare(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
-    /// Whether built-in chains come and go.
-    fn removes_builtin(&self) -> bool {
-        false
+    /// Whose way it is where iptables' backends differ.
+    fn backend(&self) -> Backend {
+        Backend::Legacy
     }
     /// Removes a chain without rules that nothing leads to.
     fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error>;
@@ -303,7 +304,8 @@ impl TableEdit<'_> {
     /// show only when everything is committed.
     pub fn remove_chain(&mut self, chain: impl AsRef<[u8]>) -> Result<(), Error> {
         let chain = chain.as_ref().as_bstr();
-        if !self.editor.removes_builtin() {
+        // Those of nf_tables come and go.
+        if self.editor.backend() == Backend::Legacy {
             self.not_builtin(chain)?;
         }
         if self.is_builtin(chain) {

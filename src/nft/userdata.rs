@@ -80,10 +80,18 @@ pub(crate) const TYPEOF_XFRM_OLDER: u32 = 27;
 /// A note of how a set was declared, with the numbers of nft 1.1 in it whichever version wrote it; `None` of `ipsec`
 /// alone, which some versions note and others cannot read.
 pub(super) fn typeof_of_any_version(note: &[u8]) -> Option<Vec<u8>> {
+    let is_whole = |note: &[u8]| {
+        let mut entries = UserData::new(note);
+        entries.by_ref().for_each(drop);
+        entries.rest().is_empty()
+    };
     let field = |note: &[u8]| {
         let entries = UserData::new(note);
         let mut data = UserData::new(entries.clone().get(TYPEOF_DATA).unwrap_or_default());
-        let kind = entries.clone().number(TYPEOF_KIND)?;
+        let kind = entries
+            .clone()
+            .number(TYPEOF_KIND)
+            .filter(|_| is_whole(note))?;
         let kind = match kind {
             TYPEOF_FIB_OLDER => TYPEOF_FIB,
             // `fib` has no direction.
@@ -100,10 +108,11 @@ pub(super) fn typeof_of_any_version(note: &[u8]) -> Option<Vec<u8>> {
         Some((kind, field))
     };
     let entries = UserData::new(note);
+    let of_concat = || entries.clone().get(TYPEOF_DATA).unwrap_or_default();
     let parts: Vec<_> = match entries.clone().number(TYPEOF_KIND) {
-        Some(TYPEOF_CONCAT) => UserData::new(entries.get(TYPEOF_DATA).unwrap_or_default())
-            .map(|(_, part)| part)
-            .collect(),
+        Some(TYPEOF_CONCAT) if is_whole(note) && is_whole(of_concat()) => {
+            UserData::new(of_concat()).map(|(_, part)| part).collect()
+        }
         _ => vec![note],
     };
     let fields = parts.iter().map(|part| field(part));
@@ -128,6 +137,11 @@ impl<'a> UserData<'a> {
     #[must_use]
     pub const fn new(bytes: &'a [u8]) -> Self {
         Self(bytes)
+    }
+
+    /// What is left: behind the last entry, the bytes that are none.
+    pub(super) const fn rest(&self) -> &'a [u8] {
+        self.0
     }
 
     /// The value of the first entry of this type.
@@ -192,7 +206,8 @@ pub fn put(userdata: &mut Option<Bytes<'_>>, kind: u8, value: &[u8]) {
         new.extend_from_slice(&[kind, value.len() as u8]); // at most 255, by both callers
         new.extend_from_slice(value);
     };
-    for (this, old) in UserData::new(&old) {
+    let mut entries = UserData::new(&old);
+    for (this, old) in entries.by_ref() {
         if this != kind {
             push(&mut new, this, old);
         } else if !put {
@@ -203,6 +218,7 @@ pub fn put(userdata: &mut Option<Bytes<'_>>, kind: u8, value: &[u8]) {
     if !put {
         push(&mut new, kind, value);
     }
+    new.extend_from_slice(entries.rest());
     *userdata = Some(new.into());
 }
 
@@ -312,8 +328,13 @@ mod tests {
             assert_eq!(of(&alone), None);
             assert_eq!(of(&several(TYPEOF_CONCAT, &entry(0, &alone))), None);
         }
-        // What has not that form stands as it is.
-        for other in [&b""[..], b"\0\x04\x01", b"\x05\x01\x01"] {
+        // What has not that form stands as it is, and what has more than that form, too.
+        let concat = several(
+            TYPEOF_CONCAT,
+            &[&entry(0, &note(fib[0], &[3, 1]))[..], b"\x01"].concat(),
+        );
+        let more = [&note(fib[0], &[3, 1])[..], b"\x01"].concat();
+        for other in [&b""[..], b"\0\x04\x01", b"\x05\x01\x01", &concat, &more] {
             assert_eq!(of(other), Some(other.to_vec()));
         }
     }
@@ -367,6 +388,10 @@ mod tests {
         );
         put(&mut userdata, SET_MERGE_ELEMENTS, &[1, 0, 0, 0]);
         assert_eq!(userdata.as_deref().unwrap()[10..], [2, 4, 1, 0, 0, 0]);
+        // What is behind the last entry stays behind it.
+        let mut userdata = Some(Bytes::borrowed(&[9, 0, 3]));
+        put(&mut userdata, SET_COMMENT, b"b\0");
+        assert_eq!(userdata.as_deref(), Some(&[9, 0, 7, 2, b'b', 0, 3][..]));
     }
 
     /// nft 1.0.6 takes 128 bytes and refuses 129: "comment too long, 128 characters maximum allowed".

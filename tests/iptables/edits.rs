@@ -532,6 +532,12 @@ fn many_places_of_a_long_chain() {
             3,
         ),
         ("-I C 9 -j absent\n-N absent\n", 2),
+        ("-A INPUT -j C\n-I C 9 -j other\n-A other -j C\n", 4),
+        ("-A INPUT -j C\n-A other -j C\n-I C 9 -j other\n", 4),
+        (
+            "-A INPUT -j C\n-I C 9 -j other\n-I other -s 10.0.0.1 -g C\n-A C -j other\n",
+            4,
+        ),
         ("-X used\n", 2),
     ] {
         let text = text(&inserts, many, behind);

@@ -13,7 +13,7 @@ use crate::common::tools::Tools;
 use crate::common::{OnDrop, connect, sandbox};
 use chainwright::Retry;
 use chainwright::netns::Sandbox;
-use chainwright::nft::{Chain, Connection, Family, Scope, Transaction};
+use chainwright::nft::{Chain, Connection, Element, Family, Scope, SetId, Transaction};
 use chainwright::text::{Listing, Mode, Options, RunError, Script};
 
 #[test]
@@ -1377,4 +1377,119 @@ fn parts_of_joined_ranges_are_deleted() {
             && rest.lines().next().unwrap().contains("comment \"x\"")
     };
     assert!(rest("10-49") && rest("51-65535"), "{listed}");
+}
+
+/// What a text adds to a set that joins its ranges, and cuts again: the rest keeps what goes with it, as by nft 1.1.7 where
+/// that takes the text.
+#[test]
+fn what_goes_with_a_range_stays_with_the_rest_of_it() {
+    // Ranges that begin or end where one did that the same text deletes, the kernel does not find.
+    const A: &str = "timeout 1h comment \"a\"";
+    const B: &str = "timeout 2h comment \"b\"";
+    for (there, text, left) in [
+        ("", "add 10-20 A; delete 15", "10-14 A, 16-20 A"),
+        (
+            "",
+            "add 10-20 A, 30-40 B; delete 15, 35",
+            "10-14 A, 16-20 A, 30-34 B, 36-40 B",
+        ),
+        (
+            "",
+            "add 10-20 A; add 15-30 B; delete 25",
+            "10-24 A, 26-30 A",
+        ),
+        (
+            "",
+            "add 10-20 A; delete 12; delete 18",
+            "10-11 A, 13-17 A, 19-20 A",
+        ),
+        ("", "add 10-65535 A; destroy 12, 5", "10-11 A, 13-65535 A"),
+        (
+            "10-20 A",
+            "add 25-30 B; delete 27",
+            "10-20 A, 25-26 B, 28-30 B",
+        ),
+        ("10-20 A", "destroy 15, 30", "10-14 A, 16-20 A"),
+    ] {
+        let long = |text: &str| text.replace('A', A).replace('B', B);
+        let sandbox = sandbox();
+        let mut nft = connect(&sandbox);
+        let set =
+            "table ip t { set s { type inet_service; flags interval, timeout; auto-merge; }; }";
+        apply(&sandbox, &mut nft, set).unwrap();
+        if !there.is_empty() {
+            let add = format!("add element ip t s {{ {} }}", long(there));
+            apply(&sandbox, &mut nft, &add).unwrap();
+        }
+        let commands = text.split("; ").map(|command| {
+            let (verb, elements) = command.split_once(' ').unwrap();
+            format!("{verb} element ip t s {{ {} }}\n", long(elements))
+        });
+        apply(&sandbox, &mut nft, &commands.collect::<String>())
+            .unwrap_or_else(|error| panic!("{there}; {text}: {error}"));
+        let snapshot = nft.snapshot(Scope::all()).unwrap();
+        let set = snapshot.table(Family::IP, "t").unwrap().set("s").unwrap();
+        let listed = chainwright::text::elements(set).map(|one| {
+            let (before, behind) = one.split_once(" expires ").unwrap_or((&one, ""));
+            match behind.split_once(' ') {
+                Some((_, behind)) => format!("{before} {behind}"),
+                None => before.to_owned(),
+            }
+        });
+        let listed: Vec<_> = listed.collect();
+        assert_eq!(listed.join(", "), long(left), "{there}; {text}");
+    }
+}
+
+/// Ranges that touch are deleted one by one: a set that joins its ranges may hold them as they are, as older versions of nft
+/// left them.
+#[test]
+fn ranges_that_touch_are_deleted_one_by_one() {
+    for (deletion, left) in [
+        ("delete 1-5, 6-10", Some("20")),
+        ("delete 6-10, 1-5", Some("20")),
+        ("destroy 1-5, 6-10", Some("20")),
+        ("delete 1-4, 6-10, 20", Some("5")),
+        ("delete 3-5, 6-7", Some("1-2, 8-10, 20")),
+        ("delete 1-5, 3-4", Some("6-10, 20")),
+        ("delete 1-10", None),
+        ("delete 1-5, 5-10", None),
+        ("destroy 5-6", None),
+    ] {
+        for merges in ["", "auto-merge; "] {
+            let sandbox = sandbox();
+            let mut nft = connect(&sandbox);
+            let set =
+                format!("table ip t {{ set s {{ type inet_service; flags interval; {merges}}}; }}");
+            apply(&sandbox, &mut nft, &set).unwrap();
+            let bounds = [1_u16, 6, 6, 11, 20, 21].map(u16::to_be_bytes);
+            let (ranges, _) = bounds.as_chunks::<2>();
+            let elements = ranges
+                .iter()
+                .flat_map(|[from, behind]| Element::interval(from, behind));
+            let mut tx = Transaction::new();
+            tx.add_elements(&SetId::new(Family::IP, "t", "s"), elements)
+                .unwrap();
+            nft.commit(&tx).unwrap();
+            let (verb, ranges) = deletion.split_once(' ').unwrap();
+            let done = apply(
+                &sandbox,
+                &mut nft,
+                &format!("{verb} element ip t s {{ {ranges} }}"),
+            );
+            // Without the flag, ranges are deleted as they are only.
+            let left = left.filter(|_| {
+                !merges.is_empty() || ranges.contains("6-10") && !ranges.contains("-4")
+            });
+            assert_eq!(done.is_ok(), left.is_some(), "{merges}{deletion}: {done:?}");
+            let snapshot = nft.snapshot(Scope::all()).unwrap();
+            let set = snapshot.table(Family::IP, "t").unwrap().set("s").unwrap();
+            let listed: Vec<_> = chainwright::text::elements(set).collect();
+            assert_eq!(
+                listed.join(", "),
+                left.unwrap_or("1-5, 6-10, 20"),
+                "{merges}{deletion}"
+            );
+        }
+    }
 }

@@ -12,8 +12,8 @@ use bstr::BString;
 use chainwright::netns::Sandbox;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{
-    DiffOptions, Family, Generation, List, ObjectData, Refreshed, Scope, Snapshot, StatefulObject,
-    Transaction,
+    DataType, DiffOptions, Family, Generation, List, ObjectData, Refreshed, Scope, Set, Snapshot,
+    StatefulObject, Table, Transaction,
 };
 
 /// Keeps a ruleset in a file, flushes it, and brings it back.
@@ -325,6 +325,43 @@ insert rule ip t c position 999999"#
             .unwrap()
             .is_empty()
     );
+}
+
+/// Also where tables and sets are compared entry by entry of their user data.
+#[test]
+fn bytes_behind_the_entries_of_user_data_are_compared() {
+    let with = |rest: &[u8]| {
+        let userdata = [&[9, 0][..], rest].concat();
+        let mut tx = Transaction::new();
+        let (mut table, mut set) = (
+            Table::new(Family::IP, "t"),
+            Set::new(Family::IP, "t", "s", DataType::INET_SERVICE, 2),
+        );
+        table.userdata = Some(userdata.clone().into());
+        set.userdata = Some(userdata.into());
+        tx.add(&table).unwrap().add(&set).unwrap();
+        let mut nft = connect(&sandbox());
+        nft.commit(&tx).unwrap();
+        nft.snapshot(Scope::all()).unwrap()
+    };
+    let differences = |one: &[u8], other: &[u8]| {
+        let diff = with(one).diff(&with(other), DiffOptions::default());
+        diff.unwrap().changes.len()
+    };
+    assert_eq!(differences(b"", b""), 0);
+    assert_eq!(differences(b"\x01", b"\x01"), 0);
+    for (one, other) in [
+        (&b""[..], &b"\x01"[..]),
+        (b"\x01", b"\x02"),
+        (b"\x01\x05a", b"\x01\x05b"),
+    ] {
+        assert_eq!(
+            differences(one, other),
+            differences(b"", b"\x03\0"),
+            "{one:?} {other:?}"
+        );
+    }
+    assert!(differences(b"", b"\x03\0") >= 2);
 }
 
 #[test]

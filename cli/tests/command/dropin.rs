@@ -489,6 +489,28 @@ fn other_chains_cost_nothing() {
     }
 }
 
+/// A rule takes the place of another, and nothing else is sent.
+#[test]
+fn a_rule_is_replaced_alone() {
+    let links = links();
+    let side = Side::new(links.path(), "nft");
+    let ran = side.run(links.path(), &words("iptables -A INPUT -j ACCEPT"), "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let trace = side.lock.path().join("trace");
+    let program = links.path().join("iptables-nft");
+    let (trace, program) = (trace.to_str().unwrap(), program.to_str().unwrap());
+    let line = format!("strace -f -e trace=sendmsg,sendto -o {trace} {program} -R INPUT 1 -j DROP");
+    let ran = side.run(links.path(), &words(&line), "");
+    assert_eq!(ran.code, 0, "{ran:?}");
+    let sent = fs::read_to_string(trace).unwrap();
+    let count = |what: &str| sent.matches(&format!("NFT_MSG_{what}")).count();
+    assert_eq!(
+        ["NEWTABLE", "NEWCHAIN", "NEWRULE"].map(count),
+        [0, 0, 1],
+        "{sent}"
+    );
+}
+
 /// Links of the plain names to the real programs.
 fn real_links() -> TempDir {
     let directory = TempDir::new().unwrap();

@@ -124,7 +124,7 @@ fn long_lines() {
         ("-i x", "x", "interface"),
         ("-s 10.0.0.1/8", "8", ""),
         ("-p t", "t", "protocol"),
-        ("-j C", "C", "a chain's name"),
+        ("-j C", "C", "Invalid target name"),
     ] {
         let text = |n: usize| {
             let (piece, close) = (piece.repeat(n), &value[..value.matches('"').count()]);

@@ -441,6 +441,7 @@ impl<'c> Session<'c> {
         rule: &Rule,
         counters: Counters,
     ) -> Result<(), Error> {
+        self.before_jump(table, chain, rule)?;
         let before = match position {
             None | Some(0) => None,
             Some(position) => Some(self.named_at(table, chain, position)?),
@@ -458,6 +459,15 @@ impl<'c> Session<'c> {
         }
         self.remember(table, chain, position, encoded, rule, counters);
         Ok(())
+    }
+
+    /// Before a rule is put in: where it leads to a chain, the kernel must see it behind those that are held, to blame a
+    /// loop on the line that closes it.
+    fn before_jump(&mut self, table: usize, chain: &BStr, rule: &Rule) -> Result<(), Error> {
+        match self.chain(table, chain).is_held() {
+            false if rule.leads_to().is_some() => self.write_held(),
+            _ => Ok(()),
+        }
     }
 
     /// Notes a rule that was put into a chain, at a position or at the end.

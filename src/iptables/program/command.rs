@@ -11,7 +11,7 @@ use super::{Program, in_a_line};
 use crate::iptables::edit::not_target;
 use crate::iptables::text::{Called, Command, Listing, Verb, carry_out};
 use crate::iptables::{
-    Backend, ChainKind, Counters, Error, Iptables, Policy, Rule, Target, builtins, tables_in_use,
+    Backend, ChainKind, Error, Iptables, Policy, Rule, Target, builtins, tables_in_use,
 };
 use crate::xt::{Names, Text};
 
@@ -202,13 +202,7 @@ impl Program {
             {
                 return Err(Error::no_such_chain(table, chain.as_bstr(), []));
             }
-            // As the real tools: a policy counts packets from here on, and those of nf_tables take no counters for it.
-            let mut command = command.clone();
-            let is_policy = matches!(command.verb, Verb::Policy(_));
-            if is_policy && self.backend == Backend::Nft {
-                command.spec.counters = None;
-            }
-            carry_out(&mut command, is_policy.then(Counters::default), edit)?;
+            carry_out(&mut command.clone(), None, edit)?;
             // As the real one: built-in chains in which nothing is go with the others.
             if let (Verb::DeleteChain, None, Backend::Nft) =
                 (&command.verb, &command.chain, self.backend)
@@ -220,17 +214,6 @@ impl Program {
                             removed => removed?,
                         }
                     }
-                }
-            }
-            // So do legacy chains that are emptied.
-            let emptied = matches!(
-                (&command.verb, self.backend),
-                (Verb::Flush, Backend::Legacy)
-            );
-            for builtin in builtin.iter().filter(|_| emptied) {
-                let is_it = |chain: &BString| chain == builtin.chain;
-                if command.chain.as_ref().is_none_or(is_it) {
-                    edit.set_policy(builtin.chain, None, Some(Counters::default()))?;
                 }
             }
             Ok(())

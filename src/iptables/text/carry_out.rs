@@ -2,7 +2,7 @@
 
 use super::{Command, Verb};
 use crate::iptables::edit::TableEdit;
-use crate::iptables::{Counters, Error, Policy, Rule};
+use crate::iptables::{Backend, Counters, Error, Policy, Rule};
 
 /// Does what a command says. How many rules were put in.
 ///
@@ -21,8 +21,7 @@ pub(in crate::iptables) fn carry_out(
     if *for_other_family {
         return Ok(0);
     }
-    let given = spec.counters.take().or(counters);
-    let counters = given.unwrap_or_default();
+    let counters = spec.counters.take().or(counters).unwrap_or_default();
     let Some(chain) = &*chain else {
         match verb {
             Verb::DeleteChain => table.remove_all_chains()?,
@@ -101,7 +100,12 @@ pub(in crate::iptables) fn carry_out(
                     return Err(Error::Policy { policy });
                 }
             };
-            table.set_policy(chain, Some(policy), given)?;
+            // iptables-nft passes over counters that are given.
+            let counters = match table.editor.backend() {
+                Backend::Nft => Counters::default(),
+                Backend::Legacy => counters,
+            };
+            table.set_policy(chain, Some(policy), Some(counters))?;
         }
     }
     Ok(put_in)

@@ -561,6 +561,10 @@ impl<'r> Restorer<'r> {
                     }
                     let mut table = edit.at(table);
                     let counters = counters.filter(|_| self.options.counters);
+                    if counters.is_some() && command.spec.counters.is_some() {
+                        let message = "multiple --set-counters options not allowed";
+                        return Err(fault(1, message.to_owned()));
+                    }
                     let rules = carry_out(&mut command, counters, &mut table)
                         .map_err(|error| error.at(number))?;
                     restored.rules += rules;
@@ -654,7 +658,8 @@ impl<'r> Restorer<'r> {
             self.chains.insert(chain.clone());
         }
         table.declare(&chain)?;
-        if is_builtin {
+        // iptables-legacy leaves what has no policy here as it is.
+        if is_builtin && (has_policy || self.backend == Backend::Nft) {
             let counters = if self.options.counters { given } else { None };
             table.set_policy(&chain, policy, Some(counters.unwrap_or_default()))?;
         }

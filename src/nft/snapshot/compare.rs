@@ -66,8 +66,8 @@ impl Compare {
         let mut compared = compared;
         compared.not = compared.not.and(NFTA_TABLE_USERDATA);
         let mut key = self.key(table.attributes(), compared);
-        let noted = userdata::UserData::new(table.userdata().unwrap_or_default());
-        for (kind, value) in noted {
+        let mut noted = userdata::UserData::new(table.userdata().unwrap_or_default());
+        for (kind, value) in noted.by_ref() {
             if !matches!(
                 kind,
                 userdata::TABLE_NFT_VERSION | userdata::TABLE_NFT_BUILD | userdata::TABLE_MAKER
@@ -76,6 +76,7 @@ impl Compare {
                 key.extend(value);
             }
         }
+        key.extend(noted.rest());
         key
     }
 
@@ -113,8 +114,8 @@ impl Compare {
         let mut compared = compared;
         compared.not = compared.not.and(NFTA_SET_USERDATA);
         let mut key = self.key(set.attributes(), compared);
-        let noted = userdata::UserData::new(set.userdata().unwrap_or_default());
-        for (kind, value) in noted {
+        let mut noted = userdata::UserData::new(set.userdata().unwrap_or_default());
+        for (kind, value) in noted.by_ref() {
             let value = match kind {
                 userdata::SET_KEY_TYPEOF | userdata::SET_DATA_TYPEOF => {
                     userdata::typeof_of_any_version(value)
@@ -126,6 +127,7 @@ impl Compare {
                 key.extend(value);
             }
         }
+        key.extend(noted.rest());
         key
     }
 

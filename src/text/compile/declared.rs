@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use super::Compiler;
 use super::body::Body;
 use super::constant::Want;
-use super::elements::Ranges;
+use super::elements::{Joins, Ranges};
 use super::load::Loaded;
 use super::sets::{
     Data, Notes, Shape, has_length, in_order_of_ranges, noted_order, with_data, with_keys,
@@ -335,7 +335,12 @@ pub(super) fn of_verb<'e>(
 impl Shape {
     pub(super) fn ranges(&self, verb: Verb) -> Ranges<'static> {
         Ranges {
-            joins: self.merges,
+            joins: match is_deletion(verb) {
+                _ if !self.merges => Joins::None,
+                // Each is looked for by itself: the set may hold them as they are.
+                true => Joins::Overlapping,
+                false => Joins::Adjacent,
+            },
             is_closed: true,
             begins: !is_deletion(verb) && !self.is_filled,
             there: None,

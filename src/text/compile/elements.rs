@@ -12,11 +12,20 @@ use crate::text::parse::Fault;
 use crate::text::stateful;
 use crate::text::syntax::{Element, Expr, Place, Statement, Value};
 
+/// Which ranges become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joins {
+    None,
+    /// Those that overlap.
+    Overlapping,
+    /// Those that overlap, and those that touch.
+    Adjacent,
+}
+
 /// How ranges are kept.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Ranges<'r> {
-    /// Overlapping and adjacent ones become one.
-    pub(super) joins: bool,
+    pub(super) joins: Joins,
     /// Each has its end, also where the next one begins there.
     pub(super) is_closed: bool,
     /// Before the first one it is said that nothing is in the set from the lowest value on.
@@ -28,7 +37,7 @@ pub(super) struct Ranges<'r> {
 impl Ranges<'_> {
     /// In a set without a name.
     pub(super) const WITHOUT_NAME: Self = Self {
-        joins: true,
+        joins: Joins::Adjacent,
         is_closed: false,
         begins: true,
         there: None,
@@ -265,9 +274,13 @@ impl Compiler<'_> {
         let mut replaced = Vec::new();
         for range in ranges {
             if let Some(last) = joined.last_mut() {
-                let is_near = last.to.checked_add(1).is_none_or(|next| range.from <= next);
+                let is_near = match kept.joins {
+                    Joins::None => false,
+                    Joins::Overlapping => range.from <= last.to,
+                    Joins::Adjacent => range.from <= last.to.saturating_add(1),
+                };
                 let is_new = !last.is_there || !range.is_there;
-                if kept.joins && !has_data && is_near && is_new {
+                if is_near && !has_data && is_new {
                     replaced.extend(last.join(range));
                     continue;
                 }

@@ -96,6 +96,12 @@ impl Body<'_, '_> {
                 bits: expr.bits(),
                 order: expr.order(),
             },
+            // No other values.
+            Expr::Socket(SocketKey::TRANSPARENT | SocketKey::WILDCARD, _) => Want {
+                data_type: expr.data_type(),
+                bits: 1,
+                order: expr.order(),
+            },
             // nft takes it for the machine's own.
             Expr::Meta(MetaKey::L4PROTO) => Want {
                 order: ByteOrder::Host,

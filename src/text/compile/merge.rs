@@ -9,6 +9,7 @@ use super::declared::{is_deletion, of_verb};
 use super::elements::{Intervals, Ranges};
 use super::load::Loaded;
 use super::sets::Shape;
+use crate::nft::expr::Data;
 use crate::nft::{Element as Bytes, Family, Ranges as There, SetId, userdata};
 use crate::text::parse::{Command, ElementList, Elements, Fault, Object, Verb};
 use crate::text::syntax::Value;
@@ -36,6 +37,17 @@ struct Content {
     ranges: There,
     /// Whether these are all that the set has: if not, they are those that the text adds.
     is_whole: bool,
+    /// What the text adds to a set that joins its ranges, by its key, while it may cut some of it.
+    added: HashMap<Vec<u8>, Bytes<'static>>,
+}
+
+impl Content {
+    /// Notes what begins a range that the text adds.
+    fn note(&mut self, element: &Bytes<'static>) {
+        if let (Some(Data::Value(key)), None) = (&element.key, element.flags) {
+            self.added.insert(key.to_vec(), element.clone());
+        }
+    }
 }
 
 /// The commands that add elements to the same set, or delete some of it. Ranges of one transaction cannot be taken away again
@@ -215,6 +227,7 @@ impl Compiler<'_> {
         Content {
             ranges: ranges.unwrap_or_default().up_to(highest),
             is_whole: is_read,
+            added: HashMap::new(),
         }
     }
 
@@ -291,16 +304,17 @@ impl Compiler<'_> {
         shape: &Shape,
         id: &SetId<'static>,
         elements: &[&ElementList],
+        commands: &[&Command],
     ) -> Result<(), Fault> {
         let Some(key) = shape.joined() else {
             return Ok(());
         };
         let elements = elements.iter().flat_map(|list| list.iter());
         let name = name_of(id);
-        let content = self.content(&name, Value::ones(key.want.bits));
-        let mut there = content.ranges;
+        let are_several = self.ahead.are_several(commands, &name);
+        let mut content = self.content(&name, Value::ones(key.want.bits));
         let kept = Ranges {
-            there: Some(&there),
+            there: Some(&content.ranges),
             ..shape.ranges(verb)
         };
         let mut intervals = self.intervals(&key, elements, false, kept)?;
@@ -313,17 +327,18 @@ impl Compiler<'_> {
             .write_elements(&mut tx, Verb::Delete, id, taken)
             .and_then(|()| {
                 let each = self.of_intervals(key, intervals, None, Vec::new());
+                let each = each.inspect(|each| {
+                    if let (true, Ok(element)) = (are_several, each) {
+                        content.note(element);
+                    }
+                });
                 self.write_elements(&mut tx, verb, id, each)
             });
         self.tx = tx;
         for (from, _) in &replaced {
-            there.remove(*from);
+            content.ranges.remove(*from);
         }
-        there.extend(added);
-        let content = Content {
-            ranges: there,
-            ..content
-        };
+        content.ranges.extend(added);
         self.contents.sets.insert(name, content);
         done
     }
@@ -332,6 +347,7 @@ impl Compiler<'_> {
     /// what goes with the range.
     pub(super) fn cut_elements(
         &mut self,
+        verb: Verb,
         shape: &Shape,
         id: &SetId<'static>,
         elements: &[&ElementList],
@@ -340,15 +356,18 @@ impl Compiler<'_> {
             return Ok(());
         };
         let name = name_of(id);
-        let content = self.content(&name, Value::ones(key.want.bits));
+        let mut content = self.content(&name, Value::ones(key.want.bits));
         if !content.is_whole {
             return Err(self.lacking(&name));
         }
-        let mut there = content.ranges;
+        let there = &mut content.ranges;
         let each = elements
             .iter()
-            .flat_map(|list| of_verb(shape, list, Verb::Delete).1);
-        let intervals = self.intervals(&key, each, false, shape.ranges(Verb::Delete))?;
+            .flat_map(|list| of_verb(shape, list, verb).1);
+        let mut intervals = self.intervals(&key, each, false, shape.ranges(verb))?;
+        if verb == Verb::Destroy {
+            intervals.retain(|from, to| there.has(from, to) || there.overlaps(from, to));
+        }
         if let Some(place) = intervals.find(|from, to| there.around(from, to).is_none()) {
             let message = "element does not exist: the set has no such range";
             return Err(Fault::new(place, message));
@@ -363,7 +382,7 @@ impl Compiler<'_> {
         let intervals = intervals.with_ranges(&whole, self.place);
         let mut tx = mem::take(&mut self.tx);
         let taken = self.of_intervals(key, intervals, None, Vec::new());
-        let mut done = self.write_elements(&mut tx, Verb::Delete, id, taken);
+        let mut done = self.write_elements(&mut tx, verb, id, taken);
         let (family, table, set) = &name;
         let listed = (self.now).and_then(|now| now.table(*family, table)?.set(set));
         let elements = listed.iter().flat_map(|set| set.elements());
@@ -372,7 +391,7 @@ impl Compiler<'_> {
             .filter_map(|each| Some((each.key_bytes()?.to_vec(), each)))
             .collect();
         for ((first, last), parts) in cut {
-            there.remove(first);
+            content.ranges.remove(first);
             let mut rest = Vec::new();
             let mut next = Some(first);
             for (from, to) in parts {
@@ -387,9 +406,10 @@ impl Compiler<'_> {
                 continue;
             }
             let start = key.bytes(first);
-            let was = starts
-                .get(&start[..])
-                .map(|each| each.to_builder().into_owned());
+            let was = content.added.remove(&start).or_else(|| {
+                let listed = starts.get(&start[..])?;
+                Some(listed.to_builder().into_owned())
+            });
             let was = was.unwrap_or_default();
             // With the NUL behind it.
             let comment = was.userdata.as_deref().and_then(|data| {
@@ -411,14 +431,15 @@ impl Compiler<'_> {
                     ..was.clone()
                 })
             });
+            let added = added.inspect(|each| {
+                if let Ok(element) = each {
+                    content.note(element);
+                }
+            });
             done = done.and_then(|()| self.write_elements(&mut tx, Verb::Add, id, added));
-            there.extend(rest);
+            content.ranges.extend(rest);
         }
         self.tx = tx;
-        let content = Content {
-            ranges: there,
-            ..content
-        };
         self.contents.sets.insert(name, content);
         done
     }

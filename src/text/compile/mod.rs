@@ -187,7 +187,11 @@ impl<'c> Compiler<'c> {
     pub(super) fn type_of(mut self, expr: &Expr) -> (DataType, u32) {
         let body = Body::new(&mut self, Family::INET, Name::default());
         let want = body.want_of(expr);
-        (want.data_type, want.bits)
+        let bits = match expr {
+            Expr::Socket(..) => expr.bits(), // also where no value takes them all
+            _ => want.bits,
+        };
+        (want.data_type, bits)
     }
 
     fn fitted<T>(&self, added: Result<T, MessageError>) -> Result<(), Fault> {
@@ -462,11 +466,11 @@ impl<'c> Compiler<'c> {
         }
         if is_made && known.joined().is_some() {
             let together = self.ahead.together(commands, index);
-            return self.join_elements(verb, &known, &id, &together);
+            return self.join_elements(verb, &known, &id, &together, commands);
         }
-        if verb == Verb::Delete && known.joined().is_some() {
+        if declared::is_deletion(verb) && known.joined().is_some() {
             let together = self.ahead.together(commands, index);
-            return self.cut_elements(&known, &id, &together);
+            return self.cut_elements(verb, &known, &id, &together);
         }
         if known.is_interval && known.keys.len() == 1 {
             return self.ranged(verb, &known, &id, elements, commands);

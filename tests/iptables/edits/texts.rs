@@ -216,6 +216,103 @@ fn texts_are_restored_as_by_the_real_tool_in_ipv6_legacy_tables() {
     restored(Backend::Legacy, Family::Ipv6);
 }
 
+/// What a text makes of a policy and its counters, as iptables 1.8.13 does it in nf_tables and in legacy tables.
+#[test]
+fn policies_count_from_what_the_text_says() {
+    for (lines, arguments, nft, legacy) in [
+        (
+            ":INPUT ACCEPT [7:700]",
+            "--noflush",
+            "ACCEPT [0:0]",
+            "ACCEPT [0:0]",
+        ),
+        (
+            ":INPUT ACCEPT [7:700]",
+            "--counters",
+            "ACCEPT [7:700]",
+            "ACCEPT [7:700]",
+        ),
+        (":INPUT - [7:700]", "", "ACCEPT [0:0]", "DROP [5:500]"),
+        (
+            ":INPUT - [7:700]",
+            "--counters",
+            "ACCEPT [7:700]",
+            "DROP [5:500]",
+        ),
+        (
+            ":INPUT - [7:700]",
+            "--noflush",
+            "DROP [0:0]",
+            "DROP [5:500]",
+        ),
+        (
+            ":INPUT - [7:700]",
+            "--noflush --counters",
+            "DROP [7:700]",
+            "DROP [5:500]",
+        ),
+        ("-P INPUT ACCEPT", "", "ACCEPT [0:0]", "ACCEPT [0:0]"),
+        ("-P INPUT DROP", "--noflush", "DROP [0:0]", "DROP [0:0]"),
+        (
+            "[9:900] -P INPUT DROP",
+            "--noflush",
+            "DROP [0:0]",
+            "DROP [0:0]",
+        ),
+        (
+            "[9:900] -P INPUT DROP",
+            "--noflush --counters",
+            "DROP [0:0]",
+            "DROP [9:900]",
+        ),
+        (
+            "-P INPUT DROP -c 3 4",
+            "--noflush",
+            "DROP [0:0]",
+            "DROP [3:4]",
+        ),
+        (
+            ":INPUT DROP [7:700]\n-P INPUT ACCEPT",
+            "--counters",
+            "ACCEPT [0:0]",
+            "ACCEPT [0:0]",
+        ),
+        ("-F INPUT", "--noflush", "DROP [5:500]", "DROP [5:500]"),
+    ] {
+        for (backend, expected) in [(Backend::Nft, nft), (Backend::Legacy, legacy)] {
+            let sandbox = sandbox();
+            let mut iptables = open(&sandbox, backend);
+            let mut restore = |lines: &str, arguments: &str| {
+                let text = format!("*filter\n{lines}\nCOMMIT\n");
+                let restored = iptables.restore(Family::Ipv4, text, &options(arguments));
+                restored.unwrap_or_else(|error| panic!("{lines}: {error}"));
+            };
+            restore(
+                ":INPUT DROP [5:500]\n:FORWARD DROP [6:600]\n:OUTPUT ACCEPT [0:0]",
+                "--counters",
+            );
+            restore(lines, arguments);
+            let saved = our_save(&sandbox, backend, Family::Ipv4);
+            let line = saved.lines().find(|line| line.starts_with(":INPUT"));
+            let expected = format!(":INPUT {expected}");
+            assert_eq!(
+                line,
+                Some(&expected[..]),
+                "{backend:?} {arguments}: {lines}"
+            );
+        }
+    }
+    // Counters that are said twice.
+    for (arguments, is_taken) in [("--noflush", true), ("--noflush --counters", false)] {
+        for backend in [Backend::Nft, Backend::Legacy] {
+            let text = "*filter\n[9:900] -A INPUT -p tcp -c 3 4\nCOMMIT\n";
+            let restored =
+                open(&sandbox(), backend).restore(Family::Ipv4, text, &options(arguments));
+            assert_eq!(restored.is_ok(), is_taken, "{backend:?} {arguments}");
+        }
+    }
+}
+
 #[test]
 fn both_families_are_restored_in_one_generation() {
     for (backend, _) in [ALL[0], ALL[2]] {

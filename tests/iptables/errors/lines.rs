@@ -192,7 +192,7 @@ const LINES: &[(&str, &str)] = &[
     ),
     (
         ":a-name-of-more-than-28-bytes- - [0:0]",
-        ", column 2: `a-name-of-more-than-28-bytes-`: a chain's name has at most 28 bytes",
+        ", column 2: chain name `a-name-of-more-than-28-bytes-' too long (must be under 29 chars)",
     ),
     (
         "*mangle",

@@ -6,7 +6,7 @@ use bstr::{BStr, BString, ByteSlice};
 
 use super::{ChainState, Rules, Session, Slot, hooked};
 use crate::iptables::edit::{Editor, Splice};
-use crate::iptables::{Counters, Entry, Error, NotExpressible, Policy, Rule};
+use crate::iptables::{Backend, Counters, Entry, Error, NotExpressible, Policy, Rule};
 use crate::nft::expr::{Counter, Data, Decoded, ExpressionRef, Verdict};
 use crate::nft::{self, Chain, Compat, RuleFilter, Scope, is_cheaper_anew};
 
@@ -112,8 +112,8 @@ impl Editor for Session<'_> {
         Ok(())
     }
 
-    fn removes_builtin(&self) -> bool {
-        true
+    fn backend(&self) -> Backend {
+        Backend::Nft
     }
 
     fn remove_chain(&mut self, table: usize, chain: &BStr) -> Result<(), Error> {
@@ -318,7 +318,7 @@ impl Editor for Session<'_> {
             self.insert(table, chain, position, rule, counters)?;
             return self.remove(table, chain, position.saturating_add(1));
         };
-        self.before_change(table, chain)?;
+        self.before_jump(table, chain, rule)?;
         let mut encoded = self.encode(table, chain, rule, counters)?;
         encoded.handle = Some(handle);
         self.transaction.replace(&encoded)?;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use bstr::{BStr, ByteSlice};
 
+use super::names::check_optional;
 use super::{Command, Parser, Verb, Which};
 use crate::Retry;
 use crate::iptables::text::options::{Main, implied_by};
@@ -173,7 +174,8 @@ impl<'p, 'a> Parser<'p, 'a> {
             }
             _ => None,
         };
-        if let (Main::List | Main::ListRules, Some((chain, _))) = (main, value) {
+        if let (Main::List | Main::ListRules, Some((chain, column))) = (main, value) {
+            check_optional(chain, column)?;
             self.chain = Some(chain.to_owned());
         }
         let number = match (main, value) {

@@ -2,7 +2,10 @@
 
 use bstr::{BStr, ByteSlice};
 
-use super::names::{chain_name, check_chain_name, has_no_mask, interface, unspecified};
+use super::names::{
+    chain_name, check_chain_name, check_length, check_optional, has_no_mask, interface,
+    target_name, unspecified,
+};
 use super::parser::unknown_match;
 use super::{Parser, Verb, Which};
 use crate::iptables::text::error::nearest;
@@ -171,7 +174,11 @@ impl<'p, 'a> Parser<'p, 'a> {
             if last.as_ref().is_some_and(|last| last == name) {
                 self.chain = last;
             } else {
-                check_chain_name(name, column)?;
+                match main {
+                    Main::NewChain => check_chain_name(name, column)?,
+                    _ if optional => check_optional(name, column)?,
+                    _ => check_length(name, column)?,
+                }
                 let mut chain = last.unwrap_or_default();
                 chain.clear();
                 chain.extend_from_slice(name);
@@ -208,6 +215,10 @@ impl<'p, 'a> Parser<'p, 'a> {
             }
             _ => {
                 let (name, column) = self.value(word, None)?;
+                if matches!(name.first(), Some(b'-' | b'!')) {
+                    let message = "-E requires old-chain-name and new-chain-name";
+                    return Err(ParseError::new(column, message));
+                }
                 Verb::RenameChain(chain_name(name, column)?)
             }
         };
@@ -340,14 +351,14 @@ impl<'p, 'a> Parser<'p, 'a> {
             return Ok(());
         }
         self.spec.rule.target = match name.as_bytes() {
-            _ if main == Main::Goto => Target::Goto(chain_name(name, column)?),
+            _ if main == Main::Goto => Target::Goto(target_name(name, column)?),
             b"ACCEPT" => Target::Accept,
             b"DROP" => Target::Drop,
             b"RETURN" => Target::Return,
             b"QUEUE" => Target::Queue,
             _ if (self.is_chain)(name) => Target::Jump(name.to_owned()),
             _ => match xt::Target::named(family, name) {
-                None => Target::Jump(chain_name(name, column)?),
+                None => Target::Jump(target_name(name, column)?),
                 Some(spec) => {
                     let own = spec.names().iter().find(|own| name == **own);
                     self.target = Some(self.lists.extensions.len());

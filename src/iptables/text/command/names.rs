@@ -26,20 +26,50 @@ pub(in crate::iptables::text) fn chain_name(
     check_chain_name(name, column).map(|()| name.to_owned())
 }
 
-/// Says why a chain cannot have that name, if it cannot.
+/// Says why no chain can be made that has the name, in iptables' words, if none can.
 pub(super) fn check_chain_name(name: &BStr, column: usize) -> Result<(), ParseError> {
-    let wrong = if name.is_empty() {
-        "a chain's name has at least one byte"
-    } else if name.len() > LONGEST_CHAIN_NAME {
-        "a chain's name has at most 28 bytes"
-    } else if matches!(name[0], b'-' | b'!') {
-        "a chain's name does not start with `-` or `!`"
-    } else if has_blanks(name) {
-        "a chain's name has no blanks"
-    } else {
-        return Ok(());
+    let wrong = match name.as_bytes() {
+        [] => "chain name may not clash with target name".to_owned(),
+        [first @ (b'-' | b'!'), ..] => {
+            format!(
+                "chain name not allowed to start with `{}'",
+                char::from(*first)
+            )
+        }
+        _ if has_blanks(name) => format!("Invalid chain name `{name}'"),
+        _ => return check_length(name, column),
     };
-    Err(ParseError::new(column, format!("`{name}`: {wrong}")))
+    Err(ParseError::new(column, wrong))
+}
+
+/// The same of a chain that must be there.
+pub(super) fn check_length(name: &BStr, column: usize) -> Result<(), ParseError> {
+    if name.len() <= LONGEST_CHAIN_NAME {
+        return Ok(());
+    }
+    let message = format!("chain name `{name}' too long (must be under 29 chars)");
+    Err(ParseError::new(column, message))
+}
+
+/// The same of a chain that need not be named.
+pub(super) fn check_optional(name: &BStr, column: usize) -> Result<(), ParseError> {
+    match name.first() {
+        Some(b'!') => Err(ParseError::new(column, format!("Bad argument `{name}'"))),
+        _ => check_length(name, column),
+    }
+}
+
+/// Reads the name of a chain that a rule leads to.
+pub(super) fn target_name(name: &BStr, column: usize) -> Result<BString, ParseError> {
+    let wrong = match name.as_bytes() {
+        [] => "Invalid target name (too short)".to_owned(),
+        _ if name.len() > LONGEST_CHAIN_NAME => {
+            format!("Invalid target name `{name}' (28 chars max)")
+        }
+        _ if has_blanks(name) => format!("Invalid target name `{name}'"),
+        _ => return Ok(name.to_owned()),
+    };
+    Err(ParseError::new(column, wrong))
 }
 
 /// Reads an interface's name, or the start of one before a `+`. A lone `+` that is not negated says

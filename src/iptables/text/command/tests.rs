@@ -118,7 +118,11 @@ fn faults_name_the_place_and_what_may_have_been_meant() {
             "is the start of --source and of --set-counters",
         ),
         ("-I INPUT 0", 10, "from 1"),
-        ("-N abcdefghijklmnopqrstuvwxyz123", 4, "at most 28 bytes"),
+        (
+            "-N abcdefghijklmnopqrstuvwxyz123",
+            4,
+            "too long (must be under 29 chars)",
+        ),
     ] {
         let fault = parse(line).unwrap_err();
         assert_eq!(fault.column, column, "{line}: {fault}");
