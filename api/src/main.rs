@@ -1,5 +1,5 @@
-//! The public API of `chainwright`, one item a line, in `api/chainwright.txt`: what a change does to
-//! the crate's users stands in its diff.
+//! The public API of each library, one item a line, in `api/`: what a change does to the crate's users stands in its
+//! diff.
 //!
 //! `cargo run -p chainwright-api` writes the file anew; `cargo run -p chainwright-api -- --check`, which
 //! `.ci/run` does, compares it and ends with 1 where it differs.
@@ -17,11 +17,12 @@ const FORMAT: u64 = 57;
 /// What ends the program when rustdoc writes another format.
 const OTHER_FORMAT: u8 = 3;
 
-/// What stands at the head of the file.
-const HEAD: &str = "\
-# The public API of chainwright, all features; made by `cargo run -p chainwright-api`.
-# Left out are what the compiler implements by itself and implementations for all types of a kind.
-";
+/// The libraries, with the features that rustdoc needs beside all of a library's own.
+const LIBRARIES: [(&str, &str); 2] = [
+    ("chainwright", ""),
+    // k8s-openapi does not build without a version.
+    ("chainwright-kube", "k8s-openapi/latest"),
+];
 
 fn main() -> Result<ExitCode, Box<dyn Error>> {
     let check = match std::env::args().nth(1).as_deref() {
@@ -34,42 +35,75 @@ fn main() -> Result<ExitCode, Box<dyn Error>> {
     let root = Path::new(&package)
         .parent()
         .ok_or("the workspace has no directory")?;
-    let json = rustdoc(root)?;
+    let mut code = ExitCode::SUCCESS;
+    for (library, features) in LIBRARIES {
+        match compare(root, library, features, check)? {
+            Compared::Same => {}
+            Compared::Differs => code = ExitCode::FAILURE,
+            Compared::OtherFormat => return Ok(ExitCode::from(OTHER_FORMAT)),
+        }
+    }
+    Ok(code)
+}
+
+/// What came of one library.
+enum Compared {
+    Same,
+    Differs,
+    OtherFormat,
+}
+
+/// Writes a library's file, or compares it.
+fn compare(
+    root: &Path,
+    library: &str,
+    features: &str,
+    check: bool,
+) -> Result<Compared, Box<dyn Error>> {
+    let json = rustdoc(root, library, features)?;
     let format = format_of(&json)?;
     if format != FORMAT {
         eprintln!(
             "this toolchain's rustdoc writes format {format}; the file is rendered from format {FORMAT} \
              (Rust 1.95) only: not compared"
         );
-        return Ok(ExitCode::from(OTHER_FORMAT));
+        return Ok(Compared::OtherFormat);
     }
     let api = public_api::Builder::from_rustdoc_json(&json)
         .omit_blanket_impls(true)
         .omit_auto_trait_impls(true)
         .omit_auto_derived_impls(true)
         .build()?;
-    let rendered = format!("{HEAD}{api}");
-    let file = root.join("api/chainwright.txt");
+    let rendered = format!(
+        "# The public API of {library}, all features; made by `cargo run -p chainwright-api`.\n\
+         # Left out are what the compiler implements by itself and implementations for all types of a kind.\n\
+         {api}"
+    );
+    let file = root.join("api").join(library).with_extension("txt");
     if !check {
         std::fs::write(&file, rendered)?;
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Compared::Same);
     }
     let kept = std::fs::read_to_string(&file)?;
     if kept == rendered {
-        return Ok(ExitCode::SUCCESS);
+        return Ok(Compared::Same);
     }
     let diff = similar::TextDiff::from_lines(&kept, &rendered);
     for hunk in diff.unified_diff().context_radius(0).iter_hunks() {
         println!("{hunk}");
     }
     eprintln!(
-        "the public API is not what api/chainwright.txt says; if that is meant: cargo run -p chainwright-api"
+        "the public API is not what api/{library}.txt says; if that is meant: cargo run -p chainwright-api"
     );
-    Ok(ExitCode::FAILURE)
+    Ok(Compared::Differs)
 }
 
 /// Has rustdoc describe the library; the path of its JSON.
-fn rustdoc(root: &Path) -> Result<std::path::PathBuf, Box<dyn Error>> {
+fn rustdoc(
+    root: &Path,
+    library: &str,
+    features: &str,
+) -> Result<std::path::PathBuf, Box<dyn Error>> {
     let target = root.join("target/api");
     let status = Command::new(env!("CARGO"))
         .current_dir(root)
@@ -81,9 +115,9 @@ fn rustdoc(root: &Path) -> Result<std::path::PathBuf, Box<dyn Error>> {
             "--locked",
             "--lib",
             "--package",
-            "chainwright",
+            library,
         ])
-        .args(["--all-features", "--target-dir"])
+        .args(["--all-features", "--features", features, "--target-dir"])
         .arg(&target)
         .args(["--", "-Z", "unstable-options", "--output-format", "json"])
         .args(["--cap-lints", "allow"])
@@ -91,7 +125,10 @@ fn rustdoc(root: &Path) -> Result<std::path::PathBuf, Box<dyn Error>> {
     if !status.success() {
         return Err("rustdoc failed".into());
     }
-    Ok(target.join("doc/chainwright.json"))
+    Ok(target
+        .join("doc")
+        .join(library.replace('-', "_"))
+        .with_extension("json"))
 }
 
 /// The number of the format.

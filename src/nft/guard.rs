@@ -25,7 +25,7 @@ const SENDINGS: usize = 1024;
 ///
 /// It costs a socket, and the kernel the notifications; who meets others seldom does better to try without
 /// first, as [`Connection::reconcile`], [`iptables::Iptables::update`](crate::iptables::Iptables::update) and
-/// [`kube::kubelet`](crate::kube::kubelet) do.
+/// `chainwright_kube::kubelet` do.
 ///
 /// Where notifications were lost, and if the calling thread is in another network namespace than the
 /// connection and may not enter that (`CAP_SYS_ADMIN`), nothing is known of single tables: then every commit
