@@ -304,7 +304,7 @@ fn a_family_that_fails_does_not_stop_the_other() {
             let mut proxy = proxy::open(&sandbox, layout, Config::new("node1"));
             let sync = |proxy: &mut ServiceProxy, services: &mut Services| {
                 let error = sandbox.run(|| proxy.sync(services)).unwrap().unwrap_err();
-                let chainwright::Error::Families(errors) = &error else {
+                let chainwright_kube::Error::Families(errors) = &error else {
                     panic!("{layout:?}: {}", report(&error))
                 };
                 let failed: Vec<_> = errors.iter().map(|(family, _)| family).collect();
