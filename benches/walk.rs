@@ -18,9 +18,9 @@ use chainwright::iptables::{Family as Ip, Iptables};
 use chainwright::legacy::{self, LockPolicy};
 use chainwright::nft::expr::Immediate;
 use chainwright::nft::{Family, Rule, Scope, Transaction};
-use chainwright::walk::graph::{Graph, ViewOptions};
-use chainwright::walk::{Direction, Node, Options, Outcome, Packet, Rules};
 use chainwright_bench::{Contender, KubeProxy, Measured, alternate};
+use chainwright_trace::graph::{Graph, ViewOptions};
+use chainwright_trace::{Direction, Node, Options, Outcome, Packet, Rules};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report};
 
 const ROUNDS: usize = 51;

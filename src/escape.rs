@@ -6,7 +6,7 @@ use bstr::{BStr, ByteSlice};
 
 /// Displays a byte string with escapes if it has control characters, which could end the line, forge another or drive a
 /// terminal, bytes that are no text, or a backslash; any other as it is. Different byte strings look different.
-pub(crate) struct Escaped<'a>(pub(crate) &'a BStr);
+pub struct Escaped<'a>(pub &'a BStr);
 
 impl fmt::Display for Escaped<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

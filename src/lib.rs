@@ -34,7 +34,6 @@
 //!
 //! | module | what it knows |
 //! |---|---|
-//! | [`walk`] | where a packet goes, through the rulesets of both backends |
 //! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
 //! | [`text`] | `nft`'s language: types and elements of sets, whole rulesets (feature `text`) |
 //! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |
@@ -84,6 +83,8 @@ pub mod fuzzing;
 #[cfg(all(feature = "sandbox", feature = "diff"))]
 pub mod guide;
 mod input;
+#[doc(hidden)]
+pub mod internal;
 pub mod ipset;
 pub mod iptables;
 pub mod legacy;
@@ -97,7 +98,6 @@ mod sequence;
 mod sockopt;
 mod spelling;
 pub mod text;
-pub mod walk;
 pub mod xt;
 
 /// Names and other bytes of the kernel's are [`BStr`](bstr::BStr) and [`BString`](bstr::BString) here: text,

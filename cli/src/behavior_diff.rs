@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use chainwright::walk::{Comparison, Node, Packet, Values, Walk, compare};
+use chainwright_trace::{Comparison, Node, Packet, Values, Walk, compare};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, counted, note};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use bstr::ByteSlice as _;
 use chainwright::nft::{Family, Snapshot};
-use chainwright::walk::graph::{Graph, Kind, Node, Selected, ViewOptions};
 use chainwright_kube::explain::{self, Part};
+use chainwright_trace::graph::{Graph, Kind, Node, Selected, ViewOptions};
 use clap::ValueEnum;
 use serde::Serialize;
 
@@ -70,7 +70,7 @@ enum Format {
 /// The graph, for programs: nodes by their places in `nodes`.
 #[derive(Serialize)]
 struct Document<'g> {
-    tables: &'g [chainwright::walk::graph::Table],
+    tables: &'g [chainwright_trace::graph::Table],
     nodes: Vec<NodeRecord>,
     edges: Vec<EdgeRecord>,
     loops: Vec<Vec<usize>>,
@@ -257,7 +257,7 @@ fn of_file(source: &Source, args: &Args) -> Result<Graph, Error> {
     Ok(graph)
 }
 
-fn document<'g>(view: &chainwright::walk::graph::View<'g>, found: &'g Found) -> Document<'g> {
+fn document<'g>(view: &chainwright_trace::graph::View<'g>, found: &'g Found) -> Document<'g> {
     let graph = view.graph();
     // What is shown, in its order.
     let mut place_of = vec![None; graph.nodes().len()];

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry as Slot;
 use std::net::{IpAddr, SocketAddr};
 
 use chainwright::iptables::Family;
-use chainwright::walk::{Direction, Interface, Node, Packet, State};
+use chainwright_trace::{Direction, Interface, Node, Packet, State};
 use clap::ValueEnum;
 use nix::ifaddrs::getifaddrs;
 use nix::net::if_::if_nametoindex;

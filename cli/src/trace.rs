@@ -4,9 +4,9 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::PathBuf;
 
 use chainwright::iptables::Family;
-use chainwright::walk::{Direction, Node, Packet, Walk};
 use chainwright_kube::explain::is_meant;
 use chainwright_kube::frontend::{Frontend, frontends, node_port_addresses};
+use chainwright_trace::{Direction, Node, Packet, Walk};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, counted, note};

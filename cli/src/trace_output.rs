@@ -9,8 +9,8 @@ use chainwright::iptables::Backend;
 use chainwright::legacy;
 use chainwright::nft::{self, Snapshot};
 use chainwright::text;
-use chainwright::walk::{End, Options, Outcome, Packet, RuleAt, Rules, Step, Verdict, Walk};
 use chainwright_kube::explain::{Part, Role};
+use chainwright_trace::{End, Options, Outcome, Packet, RuleAt, Rules, Step, Verdict, Walk};
 
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Output, Printable, note};
@@ -199,7 +199,7 @@ pub(crate) fn outcome(packet: &Packet, end: &End) -> String {
     let translated = |end: &End| {
         let actions = end.steps.iter().flat_map(|step| &step.actions);
         let mut names = actions.filter_map(|action| match action {
-            chainwright::walk::Action::Translate {
+            chainwright_trace::Action::Translate {
                 destination: false,
                 how,
                 ..

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use bstr::BString;
 use chainwright::iptables::Backend;
-use chainwright::walk::{End, Node, Outcome, Step, Verdict, Walk, owner};
+use chainwright_trace::{End, Node, Outcome, Step, Verdict, Walk, owner};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, note};

@@ -76,7 +76,8 @@ mod owner_tag;
 mod ownership;
 mod pool;
 mod preflight;
-#[cfg(test)]
+#[cfg(any(test, feature = "strategies"))]
+#[cfg_attr(not(test), allow(dead_code, reason = "most of it is for unit tests alone"))]
 mod properties;
 mod ranges;
 #[cfg(all(test, target_endian = "little"))]

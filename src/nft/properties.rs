@@ -487,7 +487,7 @@ impl<T> Serial for T {}
 
 /// JSON and back is the same.
 pub(super) fn assert_serial<T: Serial + PartialEq + Debug>(value: &T) {
-    #[cfg(feature = "serde")]
+    #[cfg(all(test, feature = "serde"))]
     {
         let json = serde_json::to_string(value).unwrap();
         let again: T = serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}: {json}"));
@@ -498,7 +498,7 @@ pub(super) fn assert_serial<T: Serial + PartialEq + Debug>(value: &T) {
 
 /// Of what was read from any bytes: there is no JSON for it, or that is read as what has the same.
 pub(super) fn assert_serial_if_at_all<T: Serial>(value: &T) {
-    #[cfg(feature = "serde")]
+    #[cfg(all(test, feature = "serde"))]
     if let Ok(json) = serde_json::to_string(value) {
         let again: T = serde_json::from_str(&json).unwrap_or_else(|e| panic!("{e}: {json}"));
         assert_eq!(serde_json::to_string(&again).unwrap(), json);

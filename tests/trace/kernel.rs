@@ -13,7 +13,7 @@ mod world;
 use std::collections::HashMap;
 
 use crate::common::random::Random;
-use chainwright::walk::{End, Options, Packet, Rules, Walk};
+use chainwright_trace::{End, Options, Packet, Rules, Walk};
 use packet::{Sent, Way};
 use world::{Place, Texts, World};
 

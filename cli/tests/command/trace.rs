@@ -11,10 +11,10 @@ use chainwright::iptables::{Family, Iptables};
 use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Connection, Scope, Snapshot};
 use chainwright::text::Script;
-use chainwright::walk::graph::Graph;
 use chainwright::xt;
 use chainwright_kube::explain::{Part, Role};
 use chainwright_kube::frontend::{Frontend, frontends, node_port_addresses};
+use chainwright_trace::graph::Graph;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
@@ -680,7 +680,7 @@ fn fifty_thousand_chains() {
     const SERVICES: usize = 10_000;
     use chainwright::nft::expr::Immediate;
     use chainwright::nft::{Chain, Hook, Rule, Table, Transaction};
-    use chainwright::walk::graph::ViewOptions;
+    use chainwright_trace::graph::ViewOptions;
     let mut tx = Transaction::new();
     let chain = |name: String| Chain::new(chainwright::nft::Family::IP, "nat", name);
     let jump = |from: &str, to: &str| {

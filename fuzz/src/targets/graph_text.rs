@@ -7,7 +7,7 @@ use chainwright::iptables::Family;
 use chainwright::nft::Scope;
 use chainwright::nft::live::FakeKernel;
 use chainwright::text::Script;
-use chainwright::walk::graph::{Graph, How, Kind, ViewOptions};
+use chainwright_trace::graph::{Graph, How, Kind, ViewOptions};
 
 use crate::Target;
 use crate::mutate::Shape;

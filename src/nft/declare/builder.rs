@@ -122,7 +122,7 @@ macro_rules! builder {
 
         $crate::nft::declare::builder!(@owned $Name [$($life)?] [$($family)?] { $($field)* });
 
-        #[cfg(test)]
+        #[cfg(any(test, feature = "strategies"))]
         impl $(<$life>)? $crate::nft::properties::Arbitrary for $Name $(<$life>)? {
             type Value = $crate::nft::declare::builder!(@static $Name $($life)?);
             fn arbitrary(depth: u32) -> proptest::strategy::BoxedStrategy<Self::Value> {
@@ -299,7 +299,7 @@ macro_rules! attributes {
 
         $crate::nft::declare::attributes!(@nested $Name $($life)?);
 
-        #[cfg(test)]
+        #[cfg(any(test, feature = "strategies"))]
         #[test]
         #[allow(non_snake_case, reason = "each declaration has a test of its own name")]
         fn $Name() {
@@ -387,7 +387,7 @@ macro_rules! object {
             }
         }
 
-        #[cfg(test)]
+        #[cfg(any(test, feature = "strategies"))]
         impl $crate::nft::properties::Declared for $Name<'static> {
             const KINDS: &'static [(u16, &'static str)] = Self::ATTRIBUTES;
             fn family(&self) -> $crate::nft::Family {
@@ -413,7 +413,7 @@ macro_rules! object {
             }
         }
 
-        #[cfg(test)]
+        #[cfg(any(test, feature = "strategies"))]
         #[test]
         #[allow(non_snake_case, reason = "each declaration has a test of its own name")]
         fn $Name() {
@@ -424,7 +424,7 @@ macro_rules! object {
 pub(in crate::nft) use object;
 
 /// Any values of a field, given what is known of it.
-#[cfg(test)]
+#[cfg(any(test, feature = "strategies"))]
 macro_rules! any_field {
     ([required $($note:ident)*] $Type:ty, $depth:ident) => {
         $crate::nft::properties::always::<$Type>($depth)
@@ -433,11 +433,11 @@ macro_rules! any_field {
         $crate::nft::properties::now_and_then::<$Type>($depth)
     };
 }
-#[cfg(test)]
+#[cfg(any(test, feature = "strategies"))]
 pub(in crate::nft) use any_field;
 
 /// Any values of a struct, given a strategy for each of its fields.
-#[cfg(test)]
+#[cfg(any(test, feature = "strategies"))]
 macro_rules! any_fields {
     ($Name:ident $(, $field:ident = $strategy:expr)* $(,)?) => {{
         use proptest::strategy::Strategy;
@@ -451,5 +451,5 @@ macro_rules! any_fields {
         this
     }};
 }
-#[cfg(test)]
+#[cfg(any(test, feature = "strategies"))]
 pub(in crate::nft) use any_fields;

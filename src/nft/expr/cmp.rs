@@ -74,7 +74,8 @@ impl<'a> Cmp<'a> {
 
 impl<'a> CmpRef<'a> {
     /// The bytes that the register is compared with.
-    pub(crate) fn value_bytes(&self) -> Option<&'a [u8]> {
+    #[doc(hidden)]
+    pub fn value_bytes(&self) -> Option<&'a [u8]> {
         self.data?.value()
     }
 }

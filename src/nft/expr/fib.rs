@@ -52,7 +52,8 @@ flags! {
 
 impl FibFlags {
     /// What is looked up and with what, by name, in the order in which they are written.
-    pub(crate) const NAMED: [(Self, &'static str); 5] = [
+    #[doc(hidden)]
+    pub const NAMED: [(Self, &'static str); 5] = [
         (Self::SADDR, "saddr"),
         (Self::DADDR, "daddr"),
         (Self::MARK, "mark"),

@@ -107,8 +107,9 @@ impl std::fmt::Debug for Expressions<'_> {
 pub struct ExpressionIter<'a>(AttributeCursor<'a>);
 
 impl<'a> ExpressionIter<'a> {
+    #[doc(hidden)]
     #[inline(always)]
-    pub(crate) const fn new(bytes: &'a [u8]) -> Self {
+    pub const fn new(bytes: &'a [u8]) -> Self {
         Self(AttributeCursor::new(bytes))
     }
 

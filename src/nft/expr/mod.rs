@@ -309,10 +309,12 @@ macro_rules! registry {
             }
         }
 
-        #[cfg(test)]
+        #[cfg(any(test, feature = "strategies"))]
         impl<'a> Decoded<'a> {
             /// Any expression of each kind, with the kind's name; last any that has no typed form.
-            pub(crate) fn strategies(
+            #[doc(hidden)]
+            #[must_use]
+            pub fn strategies(
                 depth: u32,
             ) -> Vec<(&'static str, proptest::strategy::BoxedStrategy<Decoded<'static>>)> {
                 use crate::nft::properties::Arbitrary;

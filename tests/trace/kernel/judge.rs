@@ -7,10 +7,10 @@ use std::net::IpAddr;
 use chainwright::conntrack::Tuple as Tracked;
 use chainwright::iptables::Backend;
 use chainwright::nft::live::TraceKind;
-use chainwright::walk::{
+use chainwright::xt::Family;
+use chainwright_trace::{
     Connection, Direction, End, Interface, Node, Outcome, Packet, Part, State, Tuple, Walk,
 };
-use chainwright::xt::Family;
 
 use crate::kernel::log::Logged;
 use crate::kernel::packet::{Headers, Sent, Way};

@@ -300,7 +300,7 @@ impl World {
     }
 
     /// The connection that a packet began, if there is one.
-    pub(crate) fn connection(&mut self, sent: &Sent) -> Option<chainwright::walk::Connection> {
+    pub(crate) fn connection(&mut self, sent: &Sent) -> Option<chainwright_trace::Connection> {
         let mut found = None;
         let listing = self.conntrack.entries(&conntrack::Filter::all()).unwrap();
         let each = listing.for_each(|entry| {

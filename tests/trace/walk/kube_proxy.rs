@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use chainwright::legacy;
 use chainwright::nft::{Scope, Snapshot};
-use chainwright::walk::{
+use chainwright_trace::{
     Direction, End, Interface, Node, Options, Outcome, Packet, Part, Rules, Walk,
 };
 use serde_json::Value;

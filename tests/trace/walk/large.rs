@@ -9,8 +9,8 @@ use chainwright::iptables::{Family as Ip, Iptables};
 use chainwright::legacy::{self, LockPolicy};
 use chainwright::nft::expr::Immediate;
 use chainwright::nft::{Family, Rule, Scope, Transaction};
-use chainwright::walk::{Direction, Node, Options, Outcome, Packet, Rules};
 use chainwright_bench::KubeProxy;
+use chainwright_trace::{Direction, Node, Options, Outcome, Packet, Rules};
 
 use crate::common::{connect, sandbox};
 

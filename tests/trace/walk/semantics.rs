@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use chainwright::nft::Snapshot;
-use chainwright::walk::{
+use chainwright_trace::{
     Direction, End, Hook, Interface, Node, Options, Outcome, Packet, Rules, State, Tuple, Walk,
 };
 

@@ -1,0 +1,204 @@
+//! Rules and elements that one of two rulesets has and the other has not.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use bstr::{BStr, BString, ByteSlice};
+
+use crate::Step;
+use chainwright::iptables::{self, Backend};
+use chainwright::legacy;
+use chainwright::nft::{ElementRef, Family, RuleRef, SetRef, Snapshot};
+
+/// Where a rule is: its backend, the family as steps name it, table, chain and number.
+pub(super) type Place = (bool, &'static str, BString, BString, usize);
+
+/// The rules and elements that one of two rulesets has more often than the other.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Changed {
+    /// By a hash of where it is and what it says, how many times more the old ruleset has it. Only those that are not 0
+    /// count.
+    balance: HashMap<u64, i64>,
+    /// The rules of the old and of the new ruleset.
+    rules: [HashSet<Place>; 2],
+}
+
+impl Changed {
+    pub(super) fn is(&self, key: u64) -> bool {
+        self.balance.get(&key).is_some_and(|balance| *balance != 0)
+    }
+
+    /// Compares the rules and elements of nf_tables.
+    pub(super) fn nft(&mut self, old: &Snapshot, new: &Snapshot) {
+        for (snapshot, one) in [(old, 1), (new, -1)] {
+            each_nft(snapshot, |key, _| {
+                *self.balance.entry(key).or_default() += one;
+            });
+        }
+        self.balance.retain(|_, balance| *balance != 0);
+        for (side, snapshot) in [old, new].into_iter().enumerate() {
+            each_nft(snapshot, |key, place| {
+                if let Some(place) = place
+                    && self.is(key)
+                {
+                    self.rules[side].insert(place());
+                }
+            });
+        }
+    }
+
+    /// Compares the rules of legacy tables.
+    pub(super) fn legacy(&mut self, old: &[legacy::Table], new: &[legacy::Table]) {
+        for (tables, one) in [(old, 1), (new, -1)] {
+            each_legacy(tables, |key, _| {
+                *self.balance.entry(key).or_default() += one;
+            });
+        }
+        for (side, tables) in [old, new].into_iter().enumerate() {
+            each_legacy(tables, |key, place| {
+                if self.is(key) {
+                    self.rules[side].insert(place());
+                }
+            });
+        }
+    }
+
+    /// How many rules and elements only one of the rulesets has.
+    pub(super) fn count(&self) -> usize {
+        self.balance
+            .values()
+            .map(|balance| balance.unsigned_abs() as usize)
+            .sum()
+    }
+
+    /// Takes off the rules that a packet met in the old ruleset (0) or the new one (1).
+    pub(super) fn met<'s>(&mut self, side: usize, steps: impl Iterator<Item = &'s Step>) {
+        let Some(rules) = self.rules.get_mut(side).filter(|rules| !rules.is_empty()) else {
+            return;
+        };
+        for step in steps.filter(|step| step.is_whole) {
+            if let Some(rule) = step.rule {
+                let is_nft = step.backend == Backend::Nft;
+                let (table, chain) = (step.table.clone(), step.chain.clone());
+                rules.remove(&(is_nft, step.family, table, chain, rule.number));
+            }
+        }
+    }
+
+    /// How many rules nothing met.
+    pub(super) fn unmet(&self) -> usize {
+        self.rules.iter().map(HashSet::len).sum()
+    }
+}
+
+fn hash(what: impl Hash) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    what.hash(&mut hasher);
+    hasher.finish()
+}
+
+/// A rule of nf_tables by where it is and what it says, without handle, counters and numbers of anonymous sets.
+pub(super) fn key_of_rule(family: Family, table: &BStr, chain: &BStr, rule: &RuleRef<'_>) -> u64 {
+    let words = match iptables::nft::decode(rule) {
+        Ok(entry) => entry.rule.to_string(),
+        Err(_) => {
+            let mut words = String::new();
+            for line in rule.to_string().lines().skip(1).map(str::trim) {
+                if !line.starts_with("[ counter") {
+                    let named = line.split(' ').map(|word| plain(word.as_bytes().as_bstr()));
+                    for word in named {
+                        words.push_str(&word.to_str_lossy());
+                        words.push(' ');
+                    }
+                }
+            }
+            words
+        }
+    };
+    hash((family.0, table, chain, words))
+}
+
+/// The name of a set; of an anonymous one without its number.
+fn plain(name: &BStr) -> &BStr {
+    for prefix in ["__set", "__map"] {
+        let number = name.strip_prefix(prefix.as_bytes());
+        if number.is_some_and(|number| number.iter().all(u8::is_ascii_digit)) {
+            return name[..prefix.len()].as_bstr();
+        }
+    }
+    name
+}
+
+/// An element by the set that it is in and what it says.
+pub(super) fn key_of_element(table: &BStr, set: &SetRef<'_>, element: &ElementRef<'_>) -> u64 {
+    let data = element.data().map(|data| format!("{data:?}"));
+    let keys = (element.key_bytes(), element.key_end_bytes());
+    let name = plain(set.name());
+    hash((table, name, keys, element.is_interval_end(), data))
+}
+
+/// The rules, each with its place where packets are walked through it, and the elements.
+fn each_nft(snapshot: &Snapshot, mut each: impl FnMut(u64, Option<&dyn Fn() -> Place>)) {
+    for table in snapshot.tables() {
+        let (family, name) = (table.table().family(), table.table().name());
+        let walked = match family {
+            Family::IP => Some("ip"),
+            Family::IP6 => Some("ip6"),
+            Family::INET => Some("inet"),
+            _ => None,
+        };
+        for chain in table.chains() {
+            let at = chain.chain();
+            for (index, rule) in chain.rules().enumerate() {
+                let key = key_of_rule(family, name, at.name(), &rule);
+                let place = |family| {
+                    move || {
+                        let (table, chain) = (name.to_owned(), at.name().to_owned());
+                        (true, family, table, chain, index + 1)
+                    }
+                };
+                match walked {
+                    Some(family) => each(key, Some(&place(family))),
+                    None => each(key, None),
+                }
+            }
+        }
+        for set in table.sets() {
+            let at = set.set();
+            for element in set.elements() {
+                each(key_of_element(name, &at, &element), None);
+            }
+        }
+    }
+}
+
+/// A rule of a legacy table by where it is and what it says.
+pub(super) fn key_of_legacy(
+    table: &legacy::Table,
+    chain: &BStr,
+    rule: &legacy::RuleRef<'_>,
+) -> Option<u64> {
+    let entry = iptables::legacy::decode(rule).ok()?;
+    let (family, words) = (table.family() as u8, entry.rule.to_string());
+    Some(hash((family, table.name().as_bstr(), chain, words)))
+}
+
+fn each_legacy(tables: &[legacy::Table], mut each: impl FnMut(u64, &dyn Fn() -> Place)) {
+    for table in tables {
+        let family = match chainwright::xt::Family::try_from(table.family()) {
+            Ok(chainwright::xt::Family::Ipv4) => "ip",
+            Ok(chainwright::xt::Family::Ipv6) => "ip6",
+            Err(_) => continue,
+        };
+        for chain in table.chains() {
+            for (index, rule) in chain.rules().enumerate() {
+                if let Some(key) = key_of_legacy(table, chain.name(), &rule) {
+                    each(key, &|| {
+                        let (table, chain) = (table.name().as_bstr().into(), chain.name().into());
+                        (false, family, table, chain, index + 1)
+                    });
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,203 @@
+//! What rules that iptables has no words for load, and what of a packet that is.
+
+use std::net::IpAddr;
+
+use bstr::{BString, ByteSlice};
+
+use super::piece::{Piece, beside};
+use crate::registers::{WORDS, word};
+use chainwright::iptables::Address;
+use chainwright::nft::Family as NftFamily;
+use chainwright::nft::expr::{MetaKey, PayloadBase, Register};
+
+/// What stands in a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Loaded {
+    Source(u32),
+    Destination(u32),
+    Protocol,
+    SourcePort,
+    DestinationPort,
+    In,
+    Out,
+    Mark,
+    State,
+    Family,
+}
+
+impl Loaded {
+    pub(super) fn of_payload(base: Option<PayloadBase>, offset: u32, length: u32) -> Option<Self> {
+        Some(match (base?, offset, length) {
+            (PayloadBase::NETWORK, 12, 4) => Self::Source(4),
+            (PayloadBase::NETWORK, 16, 4) => Self::Destination(4),
+            (PayloadBase::NETWORK, 8, 16) => Self::Source(16),
+            (PayloadBase::NETWORK, 24, 16) => Self::Destination(16),
+            (PayloadBase::NETWORK, 9, 1) => Self::Protocol,
+            (PayloadBase::TRANSPORT, 0, 2) => Self::SourcePort,
+            (PayloadBase::TRANSPORT, 2, 2) => Self::DestinationPort,
+            // A prefix of whole bytes is loaded in part.
+            (PayloadBase::NETWORK, 12, 1..4) => Self::Source(4),
+            (PayloadBase::NETWORK, 16, 1..4) => Self::Destination(4),
+            // One byte there is the time to live of IPv4.
+            (PayloadBase::NETWORK, 8, 2..16) => Self::Source(16),
+            (PayloadBase::NETWORK, 24, 1..16) => Self::Destination(16),
+            _ => return None,
+        })
+    }
+
+    pub(super) fn of_meta(key: MetaKey) -> Option<Self> {
+        Some(match key {
+            MetaKey::L4PROTO => Self::Protocol,
+            MetaKey::IIFNAME => Self::In,
+            MetaKey::OIFNAME => Self::Out,
+            MetaKey::MARK => Self::Mark,
+            MetaKey::NFPROTO => Self::Family,
+            _ => return None,
+        })
+    }
+
+    /// How many bytes it has.
+    const fn length(self) -> usize {
+        match self {
+            Self::Source(length) | Self::Destination(length) => length as usize,
+            Self::Protocol | Self::Family => 1,
+            Self::SourcePort | Self::DestinationPort => 2,
+            Self::In | Self::Out => 16,
+            Self::Mark | Self::State => 4,
+        }
+    }
+
+    /// Gives a piece this value.
+    pub(super) fn set(self, piece: &mut Piece, value: &[u8]) {
+        let number = || Some(u32::from_ne_bytes(*value.first_chunk()?));
+        let port = || Some(u16::from_be_bytes(*value.first_chunk()?));
+        match self {
+            Self::Source(length) => piece.source = address(length, value).or(piece.source),
+            Self::Destination(length) => {
+                piece.destination = address(length, value).or(piece.destination);
+            }
+            Self::Protocol => piece.protocol = value.first().copied(),
+            Self::SourcePort => piece.source_port = port(),
+            Self::DestinationPort => piece.destination_port = port(),
+            Self::In => piece.in_interface = Some(name(value)),
+            Self::Out => piece.out_interface = Some(name(value)),
+            Self::Mark => piece.mark = number(),
+            Self::State => piece.state = number().map(|bits| bits as u8),
+            Self::Family => {
+                piece.ipv6 = value
+                    .first()
+                    .map(|family| NftFamily(*family) == NftFamily::IP6);
+            }
+        }
+    }
+
+    /// The values beside this one, or beside the network that begins with so many bits of it.
+    pub(super) fn beside(self, value: &[u8], prefix: u32) -> Vec<Piece> {
+        let mut whole = Piece::default();
+        self.set(&mut whole, value);
+        let mut pieces = Vec::new();
+        if let Some(port) = whole.source_port.or(whole.destination_port) {
+            for beside in [port.saturating_sub(1), port.saturating_add(1)] {
+                let mut piece = Piece::default();
+                self.set(&mut piece, &beside.to_be_bytes());
+                pieces.push(piece);
+            }
+        }
+        if let Some(whole) = whole.source.or(whole.destination) {
+            for beside in beside(&Address::network(whole, prefix)) {
+                let mut piece = Piece::default();
+                match self {
+                    Self::Source(_) => piece.source = Some(beside),
+                    _ => piece.destination = Some(beside),
+                }
+                pieces.push(piece);
+            }
+        }
+        pieces
+    }
+}
+
+/// An address, of which the last bytes may be missing.
+fn address(length: u32, value: &[u8]) -> Option<IpAddr> {
+    if value.is_empty() {
+        return None;
+    }
+    let mut bytes = [0; 16];
+    let given = value.get(..value.len().min(length as usize))?;
+    bytes[..given.len()].copy_from_slice(given);
+    Some(match length {
+        4 => IpAddr::from(*bytes.first_chunk::<4>()?),
+        _ => IpAddr::from(bytes),
+    })
+}
+
+/// A name of an interface, of which the NULs at the end may be missing.
+fn name(value: &[u8]) -> BString {
+    let end = value.find_byte(0).unwrap_or(value.len());
+    value[..end].into()
+}
+
+/// What stands in the registers, by their words.
+#[derive(Debug, Default)]
+pub(super) struct Registers([Option<Held>; WORDS]);
+
+/// What a register holds.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Held {
+    pub(super) what: Loaded,
+    /// How many of its upper bits a mask left of it, if one did.
+    prefix: Option<u32>,
+}
+
+impl Held {
+    /// The values beside this one.
+    pub(super) fn beside(self, value: &[u8]) -> Vec<Piece> {
+        let whole = 8 * u32::try_from(value.len()).unwrap_or(16);
+        self.what
+            .beside(value, self.prefix.unwrap_or(whole).min(whole))
+    }
+}
+
+impl Registers {
+    pub(super) fn get(&self, register: Option<Register>) -> Option<Held> {
+        self.0.get(word(register?)?).copied().flatten()
+    }
+
+    pub(super) fn put(&mut self, register: Option<Register>, what: Option<Loaded>) {
+        self.hold(register, what.map(|what| Held { what, prefix: None }));
+    }
+
+    /// What was there, under a mask.
+    pub(super) fn mask(&mut self, register: Option<Register>, held: Option<Held>, mask: &[u8]) {
+        let first = mask.iter().position(|byte| *byte != 0xff);
+        let prefix = match first {
+            Some(place) => 8 * place as u32 + mask[place].leading_ones(),
+            None => 8 * mask.len() as u32,
+        };
+        let prefix = Some(prefix);
+        self.hold(register, held.map(|held| Held { prefix, ..held }));
+    }
+
+    fn hold(&mut self, register: Option<Register>, held: Option<Held>) {
+        let room = register.and_then(word);
+        if let Some(room) = room.and_then(|word| self.0.get_mut(word)) {
+            *room = held;
+        }
+    }
+
+    /// Gives a piece the fields of a key whose first one stands in this register.
+    pub(super) fn set_key(&self, piece: &mut Piece, register: Option<Register>, key: &[u8]) {
+        let Some(start) = register.and_then(word) else {
+            return;
+        };
+        let mut at = 0;
+        while let Some(held) = self.0.get(start + at / 4).copied().flatten() {
+            let Some(rest) = key.get(at..).filter(|rest| !rest.is_empty()) else {
+                return;
+            };
+            let length = held.what.length();
+            held.what.set(piece, &rest[..length.min(rest.len())]);
+            at += length.next_multiple_of(4);
+        }
+    }
+}

@@ -1,0 +1,564 @@
+//! The values that rules name, and packets that have them.
+
+use std::collections::{HashMap, HashSet};
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::changed::{Changed, key_of_element, key_of_legacy, key_of_rule};
+use super::loaded::{Loaded, Registers};
+use super::piece::{Piece, beside, over};
+use crate::{Direction, Packet, State};
+use chainwright::iptables::{self, Address, Rule, Target};
+use chainwright::legacy;
+use chainwright::nft::expr::{CmpOp, CtKey, Data, ExpressionView, LookupRef, Verdict};
+use chainwright::nft::{ElementRef, RuleRef, Snapshot, SnapshotTable};
+use chainwright::xt::Match;
+use chainwright::xt::matches::PortRange;
+use chainwright::xt::matches::multiport::MultiportSide;
+
+/// So many elements of a set are taken at most for a rule that asks it.
+const ELEMENTS: usize = 256;
+/// So many elements that only one of the rulesets has are taken at most for a rule that looks them up.
+const CHANGED: usize = 4096;
+/// An interface for rules that exclude one.
+const OTHER_INTERFACE: &str = "eth7";
+/// So many rules lead to one that only one of the rulesets has, at most, one behind the other; and so many ways there are
+/// tried.
+const DEPTH: usize = 8;
+const WAYS: usize = 16;
+/// A rule's part of a packet, and where it leads.
+#[derive(Debug, Clone)]
+struct Named {
+    piece: Piece,
+    /// The chain that it stands in, and those that it leads to: numbers of names.
+    chain: u32,
+    leads: Vec<u32>,
+    /// Whether only one of the rulesets has it.
+    changed: bool,
+}
+
+/// The values that rules name.
+#[derive(Debug, Clone, Default)]
+pub struct Values {
+    named: Vec<Named>,
+    /// What stands beside the values of rules, each with the chain of its rule.
+    near: Vec<(Piece, u32)>,
+    changed: Changed,
+    chains: HashMap<(BString, BString), u32>,
+    seen: HashSet<Piece>,
+}
+
+impl Values {
+    /// None.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Those that the rules of two rulesets name, each of nf_tables and of legacy tables.
+    #[must_use]
+    pub fn between(old: (&Snapshot, &[legacy::Table]), new: (&Snapshot, &[legacy::Table])) -> Self {
+        let mut values = Self::new();
+        values.changed.nft(old.0, new.0);
+        values.changed.legacy(old.1, new.1);
+        for (snapshot, tables) in [old, new] {
+            values = values.with_nft(snapshot).with_legacy(tables);
+        }
+        values
+    }
+
+    /// The rules and elements that only one of the rulesets has.
+    pub(super) const fn changed(&self) -> &Changed {
+        &self.changed
+    }
+
+    /// With those that the rules of a snapshot name.
+    #[must_use]
+    pub fn with_nft(mut self, snapshot: &Snapshot) -> Self {
+        for table in snapshot.tables() {
+            let name = table.table().name().to_owned();
+            let family = table.table().family();
+            for chain in table.chains() {
+                let at = chain.chain();
+                let number = self.chain(&name, at.name());
+                for rule in chain.rules() {
+                    let key = key_of_rule(family, name.as_bstr(), at.name(), &rule);
+                    let changed = self.changed.is(key);
+                    match iptables::nft::decode(&rule) {
+                        Ok(entry) => self.add_rule(&name, number, &entry.rule, changed),
+                        Err(_) => self.add_native(&table, &name, number, &rule, changed),
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    /// With those that the rules of legacy tables name.
+    #[must_use]
+    pub fn with_legacy<'t>(mut self, tables: impl IntoIterator<Item = &'t legacy::Table>) -> Self {
+        for table in tables {
+            let name = table.name().as_bstr().to_owned();
+            for chain in table.chains() {
+                let number = self.chain(&name, chain.name());
+                for rule in chain.rules() {
+                    if let Ok(entry) = iptables::legacy::decode(&rule) {
+                        let key = key_of_legacy(table, chain.name(), &rule);
+                        let changed = key.is_some_and(|key| self.changed.is(key));
+                        self.add_rule(&name, number, &entry.rule, changed);
+                    }
+                }
+            }
+        }
+        self
+    }
+
+    fn chain(&mut self, table: &BString, name: &BStr) -> u32 {
+        let next = u32::try_from(self.chains.len()).unwrap_or(u32::MAX);
+        let key = (table.clone(), name.to_owned());
+        *self.chains.entry(key).or_insert(next)
+    }
+
+    fn add(&mut self, piece: Piece, chain: u32, leads: Vec<u32>, changed: bool) {
+        if changed || piece != Piece::default() || !leads.is_empty() {
+            self.seen.insert(piece.clone());
+            self.named.push(Named {
+                piece,
+                chain,
+                leads,
+                changed,
+            });
+        }
+    }
+
+    fn add_near(&mut self, piece: Piece, chain: u32) {
+        if self.seen.insert(piece.clone()) {
+            self.near.push((piece, chain));
+        }
+    }
+
+    /// A rule in iptables' words.
+    fn add_rule(&mut self, table: &BString, chain: u32, rule: &Rule, changed: bool) {
+        let mut piece = Piece {
+            protocol: rule.protocol.as_ref().map(|protocol| protocol.number),
+            in_interface: rule.in_interface.as_ref().map(|i| i.name.clone()),
+            out_interface: rule.out_interface.as_ref().map(|i| i.name.clone()),
+            source: rule.source.as_ref().map(|address| address.address),
+            destination: rule.destination.as_ref().map(|address| address.address),
+            ..Piece::default()
+        };
+        let mut sources = Vec::new();
+        let mut destinations = Vec::new();
+        for one in &rule.matches {
+            let (source, destination) = match one {
+                Match::Tcp(tcp) => (Some(tcp.source), Some(tcp.destination)),
+                Match::Udp(udp) => (Some(udp.source), Some(udp.destination)),
+                Match::Sctp(sctp) => (sctp.source, sctp.destination),
+                Match::Multiport(ports) => {
+                    let ends = ports
+                        .ports
+                        .iter()
+                        .flat_map(|range| [*range.start(), *range.end()]);
+                    match ports.side {
+                        MultiportSide::Source => sources.extend(ends),
+                        _ => destinations.extend(ends),
+                    }
+                    (None, None)
+                }
+                Match::Mark(mark) => {
+                    piece.mark = Some(mark.value);
+                    (None, None)
+                }
+                Match::Conntrack(conntrack) => {
+                    let state = conntrack.state.as_ref();
+                    piece.state = state.map(|state| state.value.bits() as u8);
+                    (None, None)
+                }
+                _ => (None, None),
+            };
+            let ends = |range: Option<PortRange>| {
+                let range = range.filter(|range| *range != PortRange::default());
+                range
+                    .into_iter()
+                    .flat_map(|range| [range.first, range.last])
+            };
+            sources.extend(ends(source));
+            destinations.extend(ends(destination));
+        }
+        piece.source_port = sources.first().copied();
+        piece.destination_port = destinations.first().copied();
+        let leads = match &rule.target {
+            Target::Jump(to) | Target::Goto(to) => vec![self.chain(table, to.as_bstr())],
+            _ => Vec::new(),
+        };
+        // What meets the rule has no value that the rule excludes.
+        let mut met = piece.clone();
+        let not = |interface: &Option<iptables::Interface>| {
+            interface.as_ref().is_some_and(|interface| interface.invert)
+        };
+        let is_not = |address: &Option<Address>| address.is_some_and(|address| address.invert);
+        if not(&rule.in_interface) {
+            met.in_interface = Some(OTHER_INTERFACE.into());
+        }
+        if not(&rule.out_interface) {
+            met.out_interface = Some(OTHER_INTERFACE.into());
+        }
+        if is_not(&rule.source) {
+            met.source = None;
+        }
+        if is_not(&rule.destination) {
+            met.destination = None;
+        }
+        if rule.protocol.is_some_and(|protocol| protocol.invert) {
+            met.protocol = None;
+        }
+        for one in &rule.matches {
+            match one {
+                Match::Mark(mark) if mark.invert => met.mark = None,
+                Match::Conntrack(conntrack) => {
+                    let state = conntrack.state.as_ref().filter(|state| state.invert);
+                    if let Some(state) = state {
+                        let bits = state.value.bits() as u8;
+                        let other = State::ALL.into_iter().map(|state| state.bit() as u8);
+                        met.state = other.into_iter().find(|bit| bits & bit == 0);
+                    }
+                }
+                _ => {}
+            }
+        }
+        if met != piece {
+            self.add(met, chain, leads.clone(), changed);
+        }
+        self.add(piece.clone(), chain, leads, changed);
+        for (address, is_source) in [(&rule.source, true), (&rule.destination, false)] {
+            for near in address.iter().flat_map(beside) {
+                let (source, destination) = match is_source {
+                    true => (Some(near), piece.destination),
+                    false => (piece.source, Some(near)),
+                };
+                let near = Piece {
+                    source,
+                    destination,
+                    ..piece.clone()
+                };
+                self.add_near(near, chain);
+            }
+        }
+        self.add_ports(&piece, &sources, true, chain);
+        self.add_ports(&piece, &destinations, false, chain);
+    }
+
+    /// Ports, and those beside them.
+    fn add_ports(&mut self, piece: &Piece, ports: &[u16], is_source: bool, chain: u32) {
+        for port in ports
+            .iter()
+            .flat_map(|port| [port.saturating_sub(1), *port, port.saturating_add(1)])
+        {
+            let mut near = piece.clone();
+            match is_source {
+                true => near.source_port = Some(port),
+                false => near.destination_port = Some(port),
+            }
+            self.add_near(near, chain);
+        }
+    }
+
+    /// A rule that iptables has no words for: what it loads and compares with values, or looks up in sets.
+    fn add_native(
+        &mut self,
+        table: &SnapshotTable<'_>,
+        table_name: &BString,
+        chain: u32,
+        rule: &RuleRef<'_>,
+        changed: bool,
+    ) {
+        let mut native = Native::new();
+        for expression in rule.expressions().into_iter().flatten().flatten() {
+            let Ok(view) = expression.view() else {
+                continue;
+            };
+            native.expression(table, &view, &self.changed);
+        }
+        let mut leads: Vec<u32> = native
+            .leads
+            .iter()
+            .map(|to| self.chain(table_name, to.as_bstr()))
+            .collect();
+        leads.sort_unstable();
+        leads.dedup();
+        let base = native.pieces.first().cloned().unwrap_or_default();
+        for piece in native.changed {
+            self.add(piece, chain, leads.clone(), true);
+        }
+        for piece in native.pieces {
+            self.add(piece, chain, leads.clone(), changed);
+        }
+        for beside in native.near {
+            self.add_near(over(&beside, &base), chain);
+        }
+    }
+}
+
+/// What a rule of nf_tables names.
+struct Native {
+    loaded: Registers,
+    /// Each of these is met by the rule, as far as its comparisons were understood; there is one at least.
+    pieces: Vec<Piece>,
+    near: Vec<Piece>,
+    /// Those of the elements that only one of the rulesets has.
+    changed: Vec<Piece>,
+    /// The chains that it leads to.
+    leads: Vec<BString>,
+}
+
+impl Native {
+    fn new() -> Self {
+        Self {
+            loaded: Registers::default(),
+            pieces: vec![Piece::default()],
+            near: Vec::new(),
+            changed: Vec::new(),
+            leads: Vec::new(),
+        }
+    }
+
+    fn expression(
+        &mut self,
+        table: &SnapshotTable<'_>,
+        view: &ExpressionView<'_>,
+        changed: &Changed,
+    ) {
+        let loaded = &mut self.loaded;
+        match view {
+            ExpressionView::Payload(payload) => {
+                let what = Loaded::of_payload(
+                    payload.base(),
+                    payload.offset().unwrap_or_default(),
+                    payload.len().unwrap_or_default(),
+                );
+                loaded.put(payload.dreg(), what);
+            }
+            ExpressionView::Meta(meta) => {
+                loaded.put(meta.dreg(), meta.key().and_then(Loaded::of_meta));
+            }
+            ExpressionView::Ct(ct) => {
+                let is_state = ct.key() == Some(CtKey::STATE);
+                loaded.put(ct.dreg(), is_state.then_some(Loaded::State));
+            }
+            ExpressionView::Bitwise(bitwise) => {
+                let held = loaded.get(bitwise.sreg());
+                let Some(Data::Value(mask)) = bitwise.mask() else {
+                    loaded.put(bitwise.dreg(), held.map(|held| held.what));
+                    return;
+                };
+                loaded.mask(bitwise.dreg(), held, &mask);
+                if held.is_some_and(|held| held.what == Loaded::State) {
+                    self.set(Loaded::State, &mask);
+                }
+            }
+            ExpressionView::Cmp(cmp) => {
+                let (Some(held), Some(Data::Value(value))) = (loaded.get(cmp.sreg()), cmp.data())
+                else {
+                    return;
+                };
+                self.near.extend(held.beside(&value));
+                if cmp.op() == Some(CmpOp::NEQ) && held.what != Loaded::State {
+                    let mut named = Piece::default();
+                    held.what.set(&mut named, &value);
+                    self.near.push(named);
+                    match held.what {
+                        Loaded::In | Loaded::Out => self.set(held.what, OTHER_INTERFACE.as_bytes()),
+                        _ => {}
+                    }
+                    return;
+                }
+                // What a mask left of the state was noted with the mask.
+                if held.what != Loaded::State || cmp.op() == Some(CmpOp::EQ) {
+                    self.set(held.what, &value);
+                }
+            }
+            ExpressionView::Range(range) => {
+                let held = loaded.get(range.sreg());
+                for end in [range.from_data(), range.to_data()] {
+                    if let (Some(held), Some(Data::Value(value))) = (held, end) {
+                        self.near.extend(held.beside(&value));
+                        self.set(held.what, &value);
+                    }
+                }
+            }
+            ExpressionView::Lookup(lookup) => self.lookup(table, lookup, changed),
+            ExpressionView::Immediate(immediate) => {
+                loaded.put(immediate.dreg(), None);
+                self.leads
+                    .extend(immediate.data().as_ref().and_then(leads_to));
+            }
+            // What these load is no part of a packet.
+            ExpressionView::Numgen(numgen) => loaded.put(numgen.dreg(), None),
+            ExpressionView::Hash(hash) => loaded.put(hash.dreg(), None),
+            ExpressionView::Fib(fib) => loaded.put(fib.dreg(), None),
+            ExpressionView::Rt(rt) => loaded.put(rt.dreg(), None),
+            ExpressionView::Socket(socket) => loaded.put(socket.dreg(), None),
+            ExpressionView::Exthdr(exthdr) => loaded.put(exthdr.dreg(), None),
+            ExpressionView::Osf(osf) => loaded.put(osf.dreg(), None),
+            ExpressionView::Byteorder(byteorder) => loaded.put(byteorder.dreg(), None),
+            _ => {}
+        }
+    }
+
+    fn set(&mut self, what: Loaded, value: &[u8]) {
+        self.pieces
+            .iter_mut()
+            .for_each(|piece| what.set(piece, value));
+    }
+
+    /// The keys of a set, and where the elements of a map lead.
+    fn lookup(&mut self, table: &SnapshotTable<'_>, lookup: &LookupRef<'_>, changed: &Changed) {
+        let set = table.set(lookup.set().unwrap_or_default());
+        let all: Vec<_> = set.iter().flat_map(|set| set.elements()).collect();
+        let data = all.iter().filter_map(|element| element.data());
+        self.leads.extend(data.filter_map(|data| leads_to(&data)));
+        // What is no part of a packet, as a number that was drawn, has no values here.
+        if self.loaded.get(lookup.sreg()).is_some() {
+            let base = self.pieces.first().cloned().unwrap_or_default();
+            let of = |element: &ElementRef<'_>| {
+                let keys = [element.key_bytes(), element.key_end_bytes()];
+                keys.map(|key| {
+                    let mut piece = base.clone();
+                    self.loaded.set_key(&mut piece, lookup.sreg(), key?);
+                    Some(piece)
+                })
+            };
+            let mut pieces: Vec<Piece> = thinned(&all, ELEMENTS).flat_map(of).flatten().collect();
+            if let Some(set) = set {
+                let (name, at) = (table.table().name(), set.set());
+                let is_changed =
+                    |element: &&ElementRef<'_>| changed.is(key_of_element(name, &at, element));
+                let of_changed = all.iter().filter(is_changed).flat_map(of).flatten();
+                self.changed.extend(of_changed.take(CHANGED));
+            }
+            if pieces.is_empty() {
+                pieces.push(Piece::default());
+            }
+            self.pieces = pieces;
+        }
+        self.loaded.put(lookup.dreg(), None);
+    }
+}
+
+/// The chain that a verdict leads to.
+fn leads_to(data: &Data<'_>) -> Option<BString> {
+    match data {
+        Data::Verdict(Verdict::Jump(to) | Verdict::Goto(to)) => Some(to.as_bytes().into()),
+        _ => None,
+    }
+}
+
+/// At most so many of a list, from all of it.
+fn thinned<T>(list: &[T], most: usize) -> impl Iterator<Item = &T> {
+    let step = list.len().div_ceil(most.max(1)).max(1);
+    list.iter().step_by(step)
+}
+
+impl Values {
+    /// Packets that have these values: at most so many.
+    #[must_use]
+    pub fn packets(&self, most: usize) -> Vec<Packet> {
+        const DIRECTIONS: [Direction; 3] = [Direction::In, Direction::Forwarded, Direction::Out];
+        let mut tried = HashSet::new();
+        let mut packets = Vec::new();
+        // A third of them are the rules' own, a third lie beside, and the rest are of two rules each.
+        let third = most / 9 + 1;
+        let mut pieces: Vec<Piece> = Vec::new();
+        for state in State::ALL {
+            for (ipv6, protocol) in [(false, 6), (false, 17), (true, 6), (true, 17), (false, 1)] {
+                pieces.push(Piece {
+                    state: Some(state.bit() as u8),
+                    ipv6: Some(ipv6),
+                    protocol: Some(protocol),
+                    ..Piece::default()
+                });
+            }
+        }
+        let mut callers: HashMap<u32, Vec<&Named>> = HashMap::new();
+        for named in &self.named {
+            for to in &named.leads {
+                callers.entry(*to).or_default().push(named);
+            }
+        }
+        // What only one of the rulesets has comes first, with what leads to it.
+        let changed: Vec<&Named> = self.named.iter().filter(|named| named.changed).collect();
+        for named in thinned(&changed, 3 * third) {
+            let start = pieces.len();
+            ways(
+                named.piece.clone(),
+                named.chain,
+                &callers,
+                DEPTH,
+                start + WAYS,
+                &mut pieces,
+            );
+        }
+        pieces.extend(thinned(&self.named, third).map(|named| named.piece.clone()));
+        pieces.extend(thinned(&self.near, third).map(|(piece, _)| piece.clone()));
+        let rules = thinned(&self.named, third).map(|named| (&named.piece, named.chain));
+        let beside = thinned(&self.near, third).map(|(piece, chain)| (piece, *chain));
+        for (piece, chain) in rules.chain(beside) {
+            let callers = callers.get(&chain).into_iter().flatten();
+            pieces.extend(callers.take(4).map(|caller| over(piece, &caller.piece)));
+        }
+        // Any two, in an order that is the same each time.
+        let mut state = 0x9e37_79b9_7f4a_7c15_u64;
+        let mut draw = |below: usize| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state % below.max(1) as u64) as usize
+        };
+        let all: Vec<&Piece> = {
+            let named = self.named.iter().map(|named| &named.piece);
+            named
+                .chain(self.near.iter().map(|(piece, _)| piece))
+                .collect()
+        };
+        if !all.is_empty() {
+            for _ in 0..most {
+                let (upper, lower) = (all[draw(all.len())], all[draw(all.len())]);
+                pieces.push(over(upper, lower));
+            }
+        }
+        for piece in pieces {
+            for direction in DIRECTIONS {
+                if packets.len() >= most {
+                    return packets;
+                }
+                if tried.insert((piece.clone(), direction)) {
+                    packets.extend(piece.packet(direction));
+                }
+            }
+        }
+        packets
+    }
+}
+
+/// A piece with those of the rules that lead to its chain, one way after the other, up to so many pieces in all.
+fn ways(
+    piece: Piece,
+    chain: u32,
+    callers: &HashMap<u32, Vec<&Named>>,
+    depth: usize,
+    most: usize,
+    pieces: &mut Vec<Piece>,
+) {
+    if depth > 0 {
+        for caller in callers.get(&chain).into_iter().flatten() {
+            if pieces.len() >= most {
+                return;
+            }
+            let both = over(&piece, &caller.piece);
+            ways(both, caller.chain, callers, depth - 1, most, pieces);
+        }
+    }
+    if pieces.len() < most {
+        pieces.push(piece);
+    }
+}

@@ -1,0 +1,392 @@
+//! What connection tracking knows of a packet.
+
+use super::field::{Field, TupleField};
+use super::flow::{Flow, Open};
+use super::headers::ICMP;
+use super::packet::State;
+use super::value::{Test, Value};
+use chainwright::nft::expr::CtKey;
+use chainwright::xt::Family;
+
+const CONFIRMED: u128 = 1 << 3;
+const ORIGINAL_WAY: u8 = 0;
+
+/// What connection tracking and translation have done with the packet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Tracking {
+    /// Whether connection tracking has seen it.
+    pub(super) seen: bool,
+    /// Whether a rule said that it is not to be tracked.
+    pub(super) untracked: bool,
+    /// Whether its destination's translation is settled.
+    pub(super) destination_settled: bool,
+    /// Whether its source's translation is settled.
+    pub(super) source_settled: bool,
+    /// Whether its destination was translated.
+    pub(super) destination_translated: bool,
+    /// Whether its source was translated.
+    pub(super) source_translated: bool,
+    /// Whether a rule gave it a destination of this machine.
+    pub(super) redirected: bool,
+    /// Whether a rule gave it another destination than it came with.
+    pub(super) diverted: bool,
+    /// Whether it came back over `lo`, as this machine sent it.
+    pub(super) looped: bool,
+}
+
+/// The fields that a connection's direction has: source, destination, and their ports.
+pub(super) const ENDS: [Field; 4] = [
+    Field::Source,
+    Field::Destination,
+    Field::SourcePort,
+    Field::DestinationPort,
+];
+
+/// The same of the first packet's tuple.
+pub(super) const ORIGINAL: [Field; 4] = [
+    Field::Tuple(TupleField::OriginalSource),
+    Field::Tuple(TupleField::OriginalDestination),
+    Field::Tuple(TupleField::OriginalSourcePort),
+    Field::Tuple(TupleField::OriginalDestinationPort),
+];
+
+/// The same of the replies' tuple, in the order in which they answer [`ENDS`]: its destination first.
+pub(super) const REPLY: [Field; 4] = [
+    Field::Tuple(TupleField::ReplyDestination),
+    Field::Tuple(TupleField::ReplySource),
+    Field::Tuple(TupleField::ReplyDestinationPort),
+    Field::Tuple(TupleField::ReplySourcePort),
+];
+
+impl Flow {
+    /// That connection tracking looks at the packet.
+    pub(super) fn track(&mut self) {
+        if self.tracking.seen {
+            return; // it came back over `lo`
+        }
+        self.tracking.seen = true;
+        if self.tracking.untracked {
+            self.set_number(Field::State, State::Untracked.bit());
+        } else if self.peek(Field::State).is_none() {
+            let states = [
+                State::Invalid,
+                State::Established,
+                State::Related,
+                State::New,
+            ];
+            let states = states.map(|state| (state.bit(), state.bit()));
+            self.limit(Field::State, states.to_vec());
+        }
+        let mut ends = ENDS.map(|field| self.get(field));
+        // Of ICMP it keeps in the place of ports what tells its exchanges apart: the identifier, and type and code.
+        if self.is_icmp() {
+            let pair = |flow: &mut Self, high, low| {
+                let low = flow.get(low);
+                let high = flow.get(high);
+                Value::known(0, 16).with_part(8, &high).with_part(0, &low)
+            };
+            ends[2] = pair(self, Field::Transport(4), Field::Transport(5));
+            ends[3] = pair(self, Field::IcmpType, Field::IcmpCode);
+        }
+        self.seen = Some(ends.into());
+    }
+
+    fn is_icmp(&mut self) -> bool {
+        let protocol = self.number(Field::Protocol);
+        protocol.is_some_and(|protocol| Test::Among(&ICMP).holds(protocol))
+    }
+
+    /// The state as rules see it here.
+    pub(super) fn state(&mut self) -> Value {
+        if self.tracking.seen {
+            return self.get(Field::State);
+        }
+        let state = match self.tracking.untracked {
+            true => State::Untracked,
+            false => State::Invalid,
+        };
+        Value::known(state.bit(), 32)
+    }
+
+    /// Whether the state is this one.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn state_is(&mut self, state: State) -> Result<bool, Open> {
+        let value = self.state();
+        self.ask(&value, Test::Is(state.bit()))
+    }
+
+    /// Whether there is a connection to the packet.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn has_connection(&mut self) -> Result<bool, Open> {
+        let none = [State::Invalid, State::Untracked].map(|state| (state.bit(), state.bit()));
+        let state = self.state();
+        Ok(!self.ask(&state, Test::Among(&none))?)
+    }
+
+    /// Whether the packet is the first of its connection, so that nothing was remembered of that before.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn is_new(&mut self) -> Result<bool, Open> {
+        self.state_is(State::New)
+    }
+
+    /// What a connection remembers, which is 0 at first; `None` without a connection.
+    ///
+    /// # Errors
+    /// The branch splits.
+    fn remembered(&mut self, field: Field) -> Result<Option<Value>, Open> {
+        if !self.has_connection()? {
+            return Ok(None);
+        }
+        if self.peek(field).is_none() && self.is_new()? {
+            self.set_number(field, 0);
+        }
+        Ok(Some(self.get(field)))
+    }
+
+    /// The mark of the connection; `None` without one.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn connection_mark(&mut self) -> Result<Option<Value>, Open> {
+        self.remembered(Field::CtMark)
+    }
+
+    /// The labels of the connection; `None` without one.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn connection_labels(&mut self) -> Result<Option<Value>, Open> {
+        self.remembered(Field::Ct(CtKey::LABELS, None))
+    }
+
+    /// The direction of the packet in its connection, 0 or 1; `None` without one.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn connection_direction(&mut self) -> Result<Option<Value>, Open> {
+        if self.peek(Field::CtDirection).is_none() {
+            if !self.has_connection()? {
+                return Ok(None);
+            }
+            if self.is_new()? {
+                self.set_number(Field::CtDirection, 0);
+            } else {
+                self.limit(Field::CtDirection, vec![(0, 1)]);
+            }
+        }
+        self.remembered(Field::CtDirection)
+    }
+
+    /// The status of the connection (`IPS_*`); `None` without one.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn connection_status(&mut self) -> Result<Option<Value>, Open> {
+        if !self.has_connection()? {
+            return Ok(None);
+        }
+        if self.peek(Field::CtStatus).is_none() && self.is_new()? {
+            let tracking = self.tracking;
+            let mut status = 0;
+            for (is, bit) in [
+                (tracking.source_translated, 4),
+                (tracking.destination_translated, 5),
+                (tracking.source_settled, 7),
+                (tracking.destination_settled, 8),
+            ] {
+                status |= u128::from(is) << bit;
+            }
+            if tracking.looped {
+                status |= CONFIRMED;
+            }
+            return Ok(Some(Value::known(status, 32)));
+        }
+        Ok(Some(self.get(Field::CtStatus)))
+    }
+
+    /// An address or port of the connection; `None` without one.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn tuple(&mut self, field: TupleField) -> Result<Option<Value>, Open> {
+        let direction = self.connection_direction()?;
+        let (Some(direction), Some(seen)) = (direction, self.seen.clone()) else {
+            return Ok(None);
+        };
+        let field = Field::Tuple(field);
+        if self.peek(field).is_some() {
+            return Ok(Some(self.get(field)));
+        }
+        let is_original = self.ask(&direction, Test::Is(0))?;
+        let place = |all: &[Field; 4]| all.iter().position(|one| *one == field);
+        // The other direction of ICMP has the same code, and the type that answers this one.
+        let is_turned = match is_original {
+            true => place(&REPLY) == Some(2),
+            false => place(&ORIGINAL) == Some(3),
+        };
+        if is_turned && self.is_icmp() {
+            let answer = self.known(&seen[3]).and_then(icmp_answer);
+            return Ok(Some(match answer {
+                Some(answer) => Value::known(answer, 16),
+                None => self.get(field),
+            }));
+        }
+        // As the packet came before it was translated; of a new connection the replies are the same, turned round.
+        let as_seen = match (place(&ORIGINAL), place(&REPLY)) {
+            (Some(index), _) if is_original => Some(index),
+            // Of ICMP an identifier is the source's either way.
+            (_, Some(3)) if self.is_icmp() => Some(2),
+            (_, Some(index)) if is_original => match self.is_new()? {
+                true => Some(index),
+                false => None,
+            },
+            // A reply's own source is the source of the replies.
+            (_, Some(index)) => Some(index ^ 1),
+            _ => None,
+        };
+        Ok(Some(match as_seen {
+            Some(index) => seen[index].clone(),
+            None => self.get(field),
+        }))
+    }
+
+    /// What a key of `ct` says; `None` where the rule goes no further.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn ct(&mut self, key: CtKey, direction: Option<u8>) -> Result<Option<Value>, Open> {
+        if key == CtKey::STATE {
+            return Ok(Some(self.state()));
+        }
+        if !self.has_connection()? {
+            return Ok(None);
+        }
+        let original = direction.unwrap_or(ORIGINAL_WAY) == ORIGINAL_WAY;
+        let end = |first, second| match original {
+            true => first,
+            false => second,
+        };
+        let is_ipv4 = self.family == Family::Ipv4;
+        match key {
+            CtKey::DIRECTION => self.connection_direction(),
+            CtKey::STATUS => self.connection_status(),
+            CtKey::MARK => self.connection_mark(),
+            CtKey::LABELS => self.connection_labels(),
+            CtKey::SECMARK => self.remembered(Field::Ct(key, None)),
+            CtKey::L3PROTOCOL => Ok(Some(Value::known(if is_ipv4 { 2 } else { 10 }, 8))),
+            CtKey::PROTOCOL => Ok(Some(self.get(Field::Protocol))),
+            CtKey::SRC_IP | CtKey::DST_IP if !is_ipv4 => Ok(None),
+            CtKey::SRC_IP6 | CtKey::DST_IP6 if is_ipv4 => Ok(None),
+            CtKey::SRC | CtKey::SRC_IP | CtKey::SRC_IP6 => {
+                self.tuple(end(TupleField::OriginalSource, TupleField::ReplySource))
+            }
+            CtKey::DST | CtKey::DST_IP | CtKey::DST_IP6 => self.tuple(end(
+                TupleField::OriginalDestination,
+                TupleField::ReplyDestination,
+            )),
+            CtKey::PROTO_SRC => self.tuple(end(
+                TupleField::OriginalSourcePort,
+                TupleField::ReplySourcePort,
+            )),
+            CtKey::PROTO_DST => self.tuple(end(
+                TupleField::OriginalDestinationPort,
+                TupleField::ReplyDestinationPort,
+            )),
+            CtKey::HELPER => {
+                let helper = Field::Ct(CtKey::HELPER, None);
+                let is_there = match self.peek(helper) {
+                    Some(Value::Known { number, .. }) => *number != 0,
+                    _ => self.always("the connection has a helper")?,
+                };
+                Ok(match is_there {
+                    true => Some(self.get(helper)),
+                    false => None,
+                })
+            }
+            CtKey::PKTS | CtKey::BYTES | CtKey::AVGPKT => {
+                Ok(Some(self.get(Field::Ct(key, direction))))
+            }
+            CtKey::ZONE | CtKey::ID | CtKey::EXPIRATION | CtKey::EVENTMASK => {
+                Ok(Some(self.get(Field::Ct(key, None))))
+            }
+            _ => Err(Open::unknown(
+                "it reads a key of `ct` that is not known here",
+            )),
+        }
+    }
+
+    /// That connection tracking is not to look at the packet.
+    pub(super) fn do_not_track(&mut self) {
+        if !self.tracking.seen {
+            self.tracking.untracked = true;
+        }
+    }
+
+    /// What was translated before, of a connection that is not new: as far as its tuples are known.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn translate_again(&mut self, destination: bool) -> Result<(), Open> {
+        let Some(direction) = self.connection_direction()? else {
+            return Ok(());
+        };
+        let is_original = self.ask(&direction, Test::Is(0))?;
+        // What the packet becomes is the other direction's tuple, turned round.
+        let (index, from) = match (destination, is_original) {
+            (true, true) => (1, [REPLY[1], REPLY[3]]),
+            (false, true) => (0, [REPLY[0], REPLY[2]]),
+            (true, false) => (1, [ORIGINAL[0], ORIGINAL[2]]),
+            (false, false) => (0, [ORIGINAL[1], ORIGINAL[3]]),
+        };
+        let targets = [ENDS[index], ENDS[index + 2]];
+        let mut known = false;
+        for (field, source) in targets.into_iter().zip(from) {
+            let Some(value) = self.peek(source).cloned() else {
+                continue;
+            };
+            known = true;
+            if self.get(field) != value {
+                self.set(field, value);
+                self.rewritten(field);
+            }
+        }
+        if !known {
+            let end = match destination {
+                true => "destination",
+                false => "source",
+            };
+            self.note(format!(
+                "how the connection's {end} was translated before is not known; it is taken to stay as it is"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Type and code of the ICMP or ICMPv6 message that answers one, as `ct` has them in place of a port.
+fn icmp_answer(type_and_code: u128) -> Option<u128> {
+    let answer = match type_and_code >> 8 {
+        // Echo, timestamp, information and address mask of ICMP.
+        8 => 0,
+        0 => 8,
+        13 => 14,
+        14 => 13,
+        15 => 16,
+        16 => 15,
+        17 => 18,
+        18 => 17,
+        // Echo and node information of ICMPv6.
+        128 => 129,
+        129 => 128,
+        139 => 140,
+        140 => 139,
+        _ => return None,
+    };
+    Some(answer << 8 | type_and_code & 0xff)
+}

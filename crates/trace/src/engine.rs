@@ -1,0 +1,631 @@
+//! The walk itself: hook by hook, chain by chain, rule by rule, and one branch after the other.
+
+use std::sync::Arc;
+
+use bstr::{BString, ByteSlice};
+
+use super::field::Field;
+use super::flow::{Alternative, Effect, Flow, Open, Place};
+use super::frame::{Frame, Rule};
+use super::known::enter;
+use super::legacy as entries;
+use super::nft::{Machine, Went};
+use super::packet::{Direction, Hook, Node, Packet, State};
+use super::registers::Registers;
+use super::rules::{Base, ChainOf, Options, Rules, TRACKING};
+use super::sets::SetChange;
+use super::steps::{End, HookVerdict, Outcome, RuleAt, Step, Verdict, Walk};
+use super::trail::Trail;
+use super::value::Test;
+use chainwright::nft::Priority;
+use chainwright::nft::expr::Verdict as NftVerdict;
+
+/// As deep as chains may call one another before that is taken for a loop.
+const DEEPEST: usize = 4096;
+
+/// Walks a packet through.
+pub(super) fn walk(rules: &Rules<'_>, packet: &Packet, node: &Node, options: &Options) -> Walk {
+    let mut left = options.rules;
+    let mut walk = Walk {
+        ends: Vec::new(),
+        is_cut: false,
+    };
+    let mut waiting = vec![Branch::new(packet, node, options)];
+    while let Some(mut branch) = waiting.pop() {
+        loop {
+            if left == 0 {
+                walk.is_cut = true;
+                let why = format!("more than {} rules were looked at", options.rules);
+                walk.ends.push(branch.end(Outcome::NotFollowed(why)));
+                break;
+            }
+            match branch.advance(rules, &mut left) {
+                Ok(None) => {}
+                Ok(Some(outcome)) => {
+                    walk.ends.push(branch.end(outcome));
+                    break;
+                }
+                Err(Open::Unknown(why)) => {
+                    branch.met(Verdict::Unknown(why.clone()), true);
+                    walk.ends.push(branch.end(Outcome::Unknown(why)));
+                    break;
+                }
+                Err(Open::Split(ways)) => {
+                    let there = walk.ends.len() + waiting.len();
+                    if there + ways.len() > options.branches {
+                        walk.is_cut = true;
+                        let why = format!("there are more than {} branches", options.branches);
+                        walk.ends.push(branch.end(Outcome::NotFollowed(why)));
+                    } else {
+                        waiting.extend(branch.split(ways));
+                    }
+                    break;
+                }
+            }
+        }
+    }
+    walk
+}
+
+/// A branch of the walk.
+#[derive(Debug, Clone)]
+struct Branch<'s> {
+    flow: Flow,
+    registers: Registers,
+    changes: Vec<SetChange>,
+    /// The packet's own interface to leave by, if that was said.
+    out: Option<BString>,
+    /// Whether it came in from outside.
+    came_in: bool,
+    /// Whether it is to come in again, over `lo`.
+    comes_back: bool,
+    at: Progress,
+    base: Option<Arc<Base<'s>>>,
+    frames: Vec<Frame<'s>>,
+    rule: Option<Rule<'s>>,
+    steps: Trail<Step>,
+    hooks: Vec<HookVerdict>,
+}
+
+/// How far a packet is at a hook.
+#[derive(Debug, Clone, Copy, Default)]
+struct Progress {
+    /// How many base chains it has passed.
+    chains: usize,
+    tracked: bool,
+    /// How many translating chains it has passed, while it is among them.
+    nat: Option<usize>,
+    translated: bool,
+}
+
+impl<'s> Branch<'s> {
+    fn new(packet: &Packet, node: &Node, options: &Options) -> Self {
+        let came_in = matches!(packet.direction, Direction::In | Direction::Forwarded);
+        let hook = match came_in {
+            true => Hook::Prerouting,
+            false => Hook::Output,
+        };
+        let place = Arc::new(Place {
+            node: node.clone(),
+            direction: packet.direction,
+            sets_may_differ: !options.sets_as_they_are,
+        });
+        let mut flow = Flow::new(packet.family, hook, place);
+        enter(&mut flow, packet);
+        match packet.direction {
+            Direction::In | Direction::Forwarded => {
+                flow.set_interface(true, packet.in_interface.as_deref().map(|name| &**name));
+            }
+            Direction::Out => {
+                flow.set_interface(false, packet.out_interface.as_deref().map(|name| &**name));
+            }
+            Direction::Local => flow.set_interface(false, Some(b"lo")),
+        }
+        Self {
+            flow,
+            registers: Registers::new(),
+            changes: Vec::new(),
+            out: packet.out_interface.clone(),
+            came_in,
+            comes_back: false,
+            at: Progress::default(),
+            base: None,
+            frames: Vec::new(),
+            rule: None,
+            steps: Trail::new(),
+            hooks: Vec::new(),
+        }
+    }
+
+    /// The branch in each of these ways, the first one on top.
+    fn split(self, ways: Vec<Alternative>) -> impl Iterator<Item = Self> {
+        ways.into_iter().rev().filter_map(move |way| {
+            let mut part = self.clone();
+            part.flow.take(&way).then_some(part)
+        })
+    }
+
+    /// Goes on: by an instruction, a rule, or to the next chain.
+    fn advance(&mut self, rules: &Rules<'s>, left: &mut usize) -> Result<Option<Outcome>, Open> {
+        match &self.rule {
+            Some(Rule::Nft { .. }) => self.expressions(),
+            Some(Rule::Legacy { .. }) => self.entry(),
+            None if self.frames.is_empty() => self.next_chain(rules),
+            None => {
+                *left -= 1;
+                Ok(self.next_rule())
+            }
+        }
+    }
+
+    /// The next chain of the hook, or the next hook.
+    fn next_chain(&mut self, rules: &Rules<'s>) -> Result<Option<Outcome>, Open> {
+        self.flow.begin();
+        let family = self.flow.family;
+        let hook = self.flow.hook;
+        let at = rules.at(family, hook);
+        if let Some(nat) = self.at.nat {
+            // Among those that translate.
+            let destination = is_destination(hook);
+            match at.nat.get(nat) {
+                Some(base) if !self.is_settled(destination) => {
+                    self.note_order(&at.nat, nat);
+                    self.at.nat = Some(nat + 1);
+                    self.enter(base.clone());
+                }
+                _ => {
+                    if !self.is_settled(destination) {
+                        self.flow.leave(destination);
+                    }
+                    self.at.nat = None;
+                    self.at.translated = true;
+                }
+            }
+            return Ok(None);
+        }
+        let chain = at.chains.get(self.at.chains);
+        let priority = chain.map_or(i32::MAX, |base| base.priority);
+        let tracks = matches!(hook, Hook::Prerouting | Hook::Output);
+        let nat = match tracks {
+            true => Priority::DSTNAT.0,
+            false => Priority::SRCNAT.0,
+        };
+        if !self.at.tracked && tracks && priority > TRACKING {
+            self.flow.track();
+            self.at.tracked = true;
+        } else if !self.at.translated && hook != Hook::Forward && priority > nat {
+            self.begin_translation(rules, is_destination(hook))?;
+        } else if let Some(base) = chain {
+            self.note_order(&at.chains, self.at.chains);
+            if priority == TRACKING && tracks || priority == nat && rules.translates(family) {
+                self.flow.note(format!(
+                    "whether a chain of priority {priority} at {hook} comes before the kernel's own work there is not \
+                     known; it is taken to"
+                ));
+            }
+            let base = base.clone();
+            self.at.chains += 1;
+            self.enter(base);
+        } else {
+            return self.next_hook();
+        }
+        self.flow.end();
+        Ok(None)
+    }
+
+    /// Notes that the kernel may ask the chain behind this one first.
+    fn note_order(&mut self, chains: &[Arc<Base<'s>>], place: usize) {
+        let priority = |place: usize| chains.get(place).map(|base| base.priority);
+        if let Some(same) = priority(place).filter(|same| priority(place + 1) == Some(*same)) {
+            let hook = self.flow.hook;
+            self.flow.note(format!(
+                "chains of priority {same} at {hook} are taken in the order in which the kernel has them if they were \
+                 made in the order in which they are listed"
+            ));
+        }
+    }
+
+    fn begin_translation(&mut self, rules: &Rules<'s>, destination: bool) -> Result<(), Open> {
+        if rules.translates(self.flow.family) && self.flow.has_connection()? {
+            let first = [State::New, State::Related].map(|state| (state.bit(), state.bit()));
+            let state = self.flow.state();
+            if self.flow.ask(&state, Test::Among(&first))? {
+                if !self.is_settled(destination) {
+                    self.at.nat = Some(0);
+                    return Ok(());
+                }
+            } else {
+                self.flow.translate_again(destination)?;
+            }
+        }
+        self.at.translated = true;
+        Ok(())
+    }
+
+    const fn is_settled(&self, destination: bool) -> bool {
+        match destination {
+            true => self.flow.tracking.destination_settled,
+            false => self.flow.tracking.source_settled,
+        }
+    }
+
+    /// Where the packet is when it has passed a hook.
+    fn next_hook(&mut self) -> Result<Option<Outcome>, Open> {
+        // First what may be a question.
+        let for_this_machine = match self.flow.hook {
+            Hook::Prerouting | Hook::Output => self.flow.is_for_this_machine()?,
+            _ => false,
+        };
+        self.flow.end();
+        let hook = self.flow.hook;
+        self.hooks.push(HookVerdict { hook, passed: true });
+        let next = match hook {
+            Hook::Prerouting if for_this_machine => Hook::Input,
+            Hook::Prerouting => Hook::Forward,
+            Hook::Forward => Hook::Postrouting,
+            Hook::Output => Hook::Postrouting,
+            Hook::Input => return Ok(Some(Outcome::Delivered)),
+            Hook::Postrouting if self.comes_back => Hook::Prerouting,
+            Hook::Postrouting => {
+                return Ok(Some(match self.came_in {
+                    true => Outcome::Forwarded,
+                    false => Outcome::Sent,
+                }));
+            }
+        };
+        let out = self.out.clone();
+        match (hook, next) {
+            (Hook::Output, _) if for_this_machine => {
+                self.comes_back = true;
+                self.flow.set_interface(false, Some(b"lo"));
+            }
+            (Hook::Output, _) if self.flow.tracking.diverted => {
+                self.flow
+                    .set_interface(false, out.as_deref().map(|name| &**name));
+            }
+            (_, Hook::Forward) => {
+                self.flow
+                    .set_interface(false, out.as_deref().map(|name| &**name));
+                // The machine counts itself.
+                match self.flow.number(Field::Ttl) {
+                    Some(ttl @ 0..=1) => {
+                        return Ok(Some(Outcome::Rejected(format!(
+                            "icmp time-exceeded, because its time to live is {ttl}"
+                        ))));
+                    }
+                    Some(ttl) => self.flow.set_number(Field::Ttl, ttl - 1),
+                    None => self.flow.forget(Field::Ttl),
+                }
+            }
+            (_, Hook::Prerouting) => {
+                self.comes_back = false;
+                self.flow.tracking.looped = true;
+                self.flow.set_interface(true, Some(b"lo"));
+                for at in 0..12 {
+                    self.flow.set_number(Field::Link(at), 0);
+                }
+            }
+            _ => {}
+        }
+        self.flow.hook = next;
+        self.at = Progress::default();
+        Ok(None)
+    }
+
+    /// Into a base chain.
+    fn enter(&mut self, base: Arc<Base<'s>>) {
+        self.frames.push(Frame::of(&base.chain, 0));
+        self.base = Some(base);
+    }
+
+    /// The next rule of the chain, or back.
+    fn next_rule(&mut self) -> Option<Outcome> {
+        let frame = self.frames.last_mut();
+        let next = frame.and_then(|frame| frame.next_rule(&mut self.flow));
+        match next {
+            Some(rule) => {
+                self.rule = Some(rule);
+                None
+            }
+            None => self.back(),
+        }
+    }
+
+    /// Back to the calling chain, or to the policy.
+    fn back(&mut self) -> Option<Outcome> {
+        self.frames.pop();
+        if !self.frames.is_empty() {
+            return None;
+        }
+        let base = self.base.take()?;
+        let drops = base.chain.drops();
+        let verdict = match drops {
+            true => Verdict::Drop,
+            false => Verdict::Accept,
+        };
+        // Told of the base chain, wherever its end was reached from.
+        let frame = Frame::of(&base.chain, 0);
+        self.step(&frame, base.priority, None, verdict, true);
+        drops.then(|| self.dropped(Outcome::Dropped))
+    }
+
+    fn dropped(&mut self, outcome: Outcome) -> Outcome {
+        let hook = self.flow.hook;
+        self.hooks.push(HookVerdict {
+            hook,
+            passed: false,
+        });
+        outcome
+    }
+
+    /// The expressions of a rule, as far as they go.
+    fn expressions(&mut self) -> Result<Option<Outcome>, Open> {
+        loop {
+            let table = self.frames.last().and_then(Frame::nft_table);
+            let (Some(Rule::Nft { rest, .. }), Some(table)) = (&mut self.rule, table) else {
+                return Ok(None);
+            };
+            let before = rest.clone();
+            let expression = match rest.next() {
+                None => {
+                    self.met(Verdict::Continue, true);
+                    return Ok(None);
+                }
+                Some(Err(_)) => return Err(Open::unknown("its expressions are malformed")),
+                Some(Ok(expression)) => expression,
+            };
+            let rest = rest.clone();
+            self.flow.begin();
+            let mut machine = Machine {
+                flow: &mut self.flow,
+                registers: &mut self.registers,
+                changes: &mut self.changes,
+                table,
+                rest,
+            };
+            let concluded = match machine.carry_out(&expression) {
+                Ok(Went::On) => {
+                    self.flow.end();
+                    continue;
+                }
+                Ok(Went::Break) => {
+                    self.flow.end();
+                    self.passed_over();
+                    return Ok(None);
+                }
+                Ok(Went::Verdict(verdict)) => self.verdict(&verdict),
+                Ok(Went::Effect(effect)) => self.effect(effect),
+                Err(open) => Err(open),
+            };
+            match concluded {
+                Ok(outcome) => {
+                    self.flow.end();
+                    return Ok(outcome);
+                }
+                Err(open) => {
+                    if let Some(Rule::Nft { rest, .. }) = &mut self.rule {
+                        *rest = before;
+                    }
+                    return Err(open);
+                }
+            }
+        }
+    }
+
+    /// A legacy entry, as far as it goes.
+    fn entry(&mut self) -> Result<Option<Outcome>, Open> {
+        loop {
+            let Some(Rule::Legacy { rule, asked }) = &mut self.rule else {
+                return Ok(None);
+            };
+            let (rule, part) = (*rule, *asked);
+            self.flow.begin();
+            let is = match part {
+                0 => Some(entries::header(&mut self.flow, &rule.header())?),
+                _ => entries::part(&mut self.flow, &rule, part - 1)?,
+            };
+            match is {
+                Some(true) => {
+                    self.flow.end();
+                    if let Some(Rule::Legacy { asked, .. }) = &mut self.rule {
+                        *asked += 1;
+                    }
+                }
+                Some(false) => {
+                    self.flow.end();
+                    self.passed_over();
+                    return Ok(None);
+                }
+                None => {
+                    let outcome = match entries::target(&mut self.flow, &rule)? {
+                        entries::Target::Effect(effect) => self.effect(effect)?,
+                        entries::Target::Chain(chain, goes) => {
+                            let Some(table) = self.frames.last().and_then(Frame::legacy_table)
+                            else {
+                                return Err(Open::unknown(
+                                    "it leads to a chain of another backend",
+                                ));
+                            };
+                            let table = table.clone();
+                            self.call(ChainOf::Legacy { table, chain }, goes)
+                        }
+                    };
+                    self.flow.end();
+                    return Ok(outcome);
+                }
+            }
+        }
+    }
+
+    /// Into a chain that a rule leads to, and not back from there if it goes.
+    fn call(&mut self, chain: ChainOf<'s>, goes: bool) -> Option<Outcome> {
+        let name = chain.name().to_owned();
+        let verdict = match goes {
+            true => Verdict::Goto(name),
+            false => Verdict::Jump(name),
+        };
+        self.met(verdict, true);
+        let depth = self.frames.last().map_or(0, |frame| frame.depth + 1);
+        if goes {
+            self.frames.pop();
+        }
+        if depth >= DEEPEST {
+            return Some(Outcome::NotFollowed(
+                "chains call one another too deeply".to_owned(),
+            ));
+        }
+        self.frames.push(Frame::of(&chain, depth));
+        None
+    }
+
+    fn verdict(&mut self, verdict: &NftVerdict<'s>) -> Result<Option<Outcome>, Open> {
+        let effect = match verdict {
+            NftVerdict::Accept => Effect::Accept,
+            NftVerdict::Drop => Effect::Drop,
+            NftVerdict::Return => Effect::Return,
+            NftVerdict::Continue | NftVerdict::Break => Effect::Continue,
+            NftVerdict::Jump(name) | NftVerdict::Goto(name) => {
+                let goes = matches!(verdict, NftVerdict::Goto(_));
+                let Some(table) = self.frames.last().and_then(Frame::nft_table) else {
+                    return Err(Open::unknown("it leads to a chain of another backend"));
+                };
+                let Some(chain) = table.table.chain(name.as_bytes()) else {
+                    return Err(Open::unknown(format!("there is no chain {name}")));
+                };
+                let chain = ChainOf::Nft {
+                    table: table.clone(),
+                    chain,
+                    name: chain.chain().name(),
+                    drops: false,
+                };
+                return Ok(self.call(chain, goes));
+            }
+            NftVerdict::JumpId(_) | NftVerdict::GotoId(_) | NftVerdict::Other { .. } => {
+                return Err(Open::unknown("its verdict is not known here"));
+            }
+        };
+        self.effect(effect)
+    }
+
+    fn effect(&mut self, effect: Effect) -> Result<Option<Outcome>, Open> {
+        let (verdict, outcome) = match effect {
+            Effect::Continue => (Verdict::Continue, None),
+            Effect::Accept => {
+                self.met(Verdict::Accept, true);
+                self.frames.clear();
+                self.base = None;
+                return Ok(None);
+            }
+            Effect::Return => {
+                self.met(Verdict::Return, true);
+                return Ok(self.back());
+            }
+            Effect::Drop => (Verdict::Drop, Some(Outcome::Dropped)),
+            Effect::Reject(with) => (Verdict::Reject(with.clone()), Some(Outcome::Rejected(with))),
+            Effect::Stolen(by) => (Verdict::Stolen(by.clone()), Some(Outcome::Stolen(by))),
+            Effect::Queue {
+                first,
+                queues,
+                bypass,
+            } => {
+                let words = match queues {
+                    0 | 1 => format!("{first}"),
+                    _ => format!("{first}-{}", u32::from(first) + u32::from(queues) - 1),
+                };
+                if self
+                    .flow
+                    .always(format!("a program listens on queue {words}"))?
+                {
+                    (Verdict::Queue(words.clone()), Some(Outcome::Queued(words)))
+                } else if bypass {
+                    self.met(Verdict::Queue(words), true);
+                    self.frames.clear();
+                    self.base = None;
+                    return Ok(None);
+                } else {
+                    (Verdict::Queue(words), Some(Outcome::Dropped))
+                }
+            }
+        };
+        self.met(verdict, true);
+        Ok(outcome.map(|outcome| self.dropped(outcome)))
+    }
+
+    /// That the rule is not one for the packet. What it did before that was found out stays done.
+    fn passed_over(&mut self) {
+        match self.flow.doing.is_empty() {
+            true => self.rule = None,
+            false => self.met(Verdict::Continue, false),
+        }
+    }
+
+    /// That the rule was met.
+    fn met(&mut self, verdict: Verdict, is_whole: bool) {
+        let handle = match self.rule.take() {
+            Some(Rule::Nft { handle, .. }) => Some(handle),
+            Some(Rule::Legacy { .. }) => None,
+            None => return,
+        };
+        let Some(frame) = self.frames.pop() else {
+            return;
+        };
+        let at = RuleAt {
+            handle,
+            number: frame.taken,
+        };
+        let priority = self.base.as_ref().map_or(0, |base| base.priority);
+        self.step(&frame, priority, Some(at), verdict, is_whole);
+        self.frames.push(frame);
+    }
+
+    fn step(
+        &mut self,
+        frame: &Frame<'s>,
+        priority: i32,
+        rule: Option<RuleAt>,
+        verdict: Verdict,
+        is_whole: bool,
+    ) {
+        let (backend, family, table, chain) = frame.names();
+        self.steps.push(Step {
+            backend,
+            family,
+            table: table.to_owned(),
+            chain: chain.to_owned(),
+            hook: self.flow.hook,
+            priority,
+            rule,
+            is_whole,
+            actions: std::mem::take(&mut self.flow.doing),
+            verdict,
+        });
+    }
+
+    /// What came of it.
+    fn end(mut self, outcome: Outcome) -> End {
+        let mut steps: Vec<Step> = self.steps.backwards().cloned().collect();
+        steps.reverse();
+        let (assumptions, chances) = self.flow.assumptions();
+        let packet = self.flow.arrived();
+        End {
+            probability: self.flow.probability,
+            assumptions,
+            chances,
+            steps,
+            hooks: self.hooks,
+            outcome,
+            packet,
+            notes: self
+                .flow
+                .notes
+                .iter()
+                .map(|note| note.to_string())
+                .collect(),
+        }
+    }
+}
+
+/// Whether destinations are translated at a hook, and not sources.
+const fn is_destination(hook: Hook) -> bool {
+    matches!(hook, Hook::Prerouting | Hook::Output)
+}

@@ -1,0 +1,178 @@
+//! The chain that a packet is in, and the rule there.
+
+use std::sync::Arc;
+
+use bstr::BStr;
+
+use super::field::Field;
+use super::flow::Flow;
+use super::rules::{ChainOf, LegacyTable, LongChain, LongEntries, TableOfRules};
+use chainwright::iptables::Backend;
+use chainwright::legacy;
+use chainwright::nft::SnapshotChain;
+use chainwright::nft::expr::{ExpressionIter, Expressions, PayloadBase};
+
+/// A chain that the packet is in.
+#[derive(Debug, Clone)]
+pub(super) struct Frame<'s> {
+    /// How many chains led here, those that were left for good among them.
+    pub(super) depth: usize,
+    /// The how manieth rule of the chain was taken last.
+    pub(super) taken: usize,
+    chain: Entered<'s>,
+}
+
+#[derive(Debug, Clone)]
+enum Entered<'s> {
+    Nft {
+        table: Arc<TableOfRules<'s>>,
+        chain: SnapshotChain<'s>,
+        name: &'s BStr,
+        long: Option<Arc<LongChain<'s>>>,
+    },
+    Legacy {
+        table: Arc<LegacyTable<'s>>,
+        chain: legacy::ChainRef<'s>,
+        rules: legacy::Rules<'s>,
+        long: Option<Arc<LongEntries<'s>>>,
+    },
+}
+
+/// A rule that is being looked at.
+#[derive(Debug, Clone)]
+pub(super) enum Rule<'s> {
+    Nft {
+        handle: u64,
+        /// What of it is left.
+        rest: ExpressionIter<'s>,
+    },
+    Legacy {
+        rule: legacy::RuleRef<'s>,
+        /// How many parts of it were asked: its header, then its matches.
+        asked: usize,
+    },
+}
+
+static NO_EXPRESSIONS: Expressions<'static> = Expressions::new();
+
+impl<'s> Frame<'s> {
+    /// At the beginning of a chain.
+    pub(super) fn of(chain: &ChainOf<'s>, depth: usize) -> Self {
+        let chain = match chain {
+            ChainOf::Nft {
+                table, chain, name, ..
+            } => Entered::Nft {
+                table: table.clone(),
+                chain: *chain,
+                name,
+                long: table.long(name, chain),
+            },
+            ChainOf::Legacy { table, chain } => Entered::Legacy {
+                table: table.clone(),
+                chain: *chain,
+                rules: chain.rules(),
+                long: table.long(chain),
+            },
+        };
+        Self {
+            depth,
+            taken: 0,
+            chain,
+        }
+    }
+
+    /// The next rule that may be for the packet.
+    pub(super) fn next_rule(&mut self, flow: &mut Flow) -> Option<Rule<'s>> {
+        match &mut self.chain {
+            Entered::Nft { chain, long, .. } => {
+                let place = match long {
+                    Some(long) => flow.next_of(long, self.taken)?,
+                    None => self.taken,
+                };
+                let rule = chain.rule(place)?;
+                self.taken = place + 1;
+                Some(Rule::Nft {
+                    handle: rule.handle(),
+                    rest: rule.expressions().unwrap_or_else(|| NO_EXPRESSIONS.iter()),
+                })
+            }
+            Entered::Legacy { rules, long, .. } => {
+                let (place, rule) = match long {
+                    Some(long) => long.next(flow.number(Field::Destination), self.taken)?,
+                    None => (self.taken, rules.next()?),
+                };
+                self.taken = place + 1;
+                Some(Rule::Legacy { rule, asked: 0 })
+            }
+        }
+    }
+
+    /// The table, if it is one of nf_tables.
+    pub(super) const fn nft_table(&self) -> Option<&Arc<TableOfRules<'s>>> {
+        match &self.chain {
+            Entered::Nft { table, .. } => Some(table),
+            Entered::Legacy { .. } => None,
+        }
+    }
+
+    /// The table, if it is a legacy one.
+    pub(super) const fn legacy_table(&self) -> Option<&Arc<LegacyTable<'s>>> {
+        match &self.chain {
+            Entered::Legacy { table, .. } => Some(table),
+            Entered::Nft { .. } => None,
+        }
+    }
+
+    /// Where it lives: backend, family, table and chain.
+    pub(super) fn names(&self) -> (Backend, &'static str, &BStr, &BStr) {
+        match &self.chain {
+            Entered::Nft { table, name, .. } => (Backend::Nft, table.family, table.name, name),
+            Entered::Legacy { table, chain, .. } => {
+                let family = match table.table.family() {
+                    legacy::Family::Ipv4 => "ip",
+                    legacy::Family::Ipv6 => "ip6",
+                    legacy::Family::Arp => "arp",
+                };
+                let name = table.table.name().as_bstr();
+                (Backend::Legacy, family, name, chain.name())
+            }
+        }
+    }
+}
+
+impl Flow {
+    /// The first rule of a long chain from this place on that may be for the packet.
+    fn next_of(&mut self, chain: &LongChain<'_>, from: usize) -> Option<usize> {
+        let part = self.header(PayloadBase::NETWORK, chain.offset, chain.length);
+        let Ok(Some(value)) = part else {
+            return Some(from); // each is asked
+        };
+        match self.known(&value) {
+            Some(number) => {
+                let bytes = number.to_be_bytes();
+                let value = &bytes[16 - chain.length as usize..];
+                chain.next(value, from)
+            }
+            None => Some(from),
+        }
+    }
+}
+
+impl ChainOf<'_> {
+    pub(super) fn name(&self) -> &BStr {
+        match self {
+            Self::Nft { name, .. } => name,
+            Self::Legacy { chain, .. } => chain.name(),
+        }
+    }
+
+    /// Whether the policy of a base chain is to drop.
+    pub(super) fn drops(&self) -> bool {
+        match self {
+            Self::Nft { drops, .. } => *drops,
+            Self::Legacy { chain, .. } => chain
+                .builtin()
+                .is_some_and(|builtin| builtin.policy == legacy::Policy::Drop),
+        }
+    }
+}

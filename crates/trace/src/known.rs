@@ -1,0 +1,155 @@
+//! What is known of a packet: as fields when it comes, and of its fields when it arrives.
+
+use std::net::IpAddr;
+
+use super::ct::{ORIGINAL, REPLY};
+use super::field::{Field, name_value};
+use super::flow::Flow;
+use super::headers::has_ports;
+use super::packet::{Packet, Tuple};
+use super::route::{address_number, is_of};
+use super::steps::{Arrived, Part};
+use chainwright::nft::expr::{CtKey, MetaKey};
+
+/// Puts what is known of a packet into its fields.
+pub(super) fn enter(flow: &mut Flow, packet: &Packet) {
+    let family = packet.family;
+    let addresses = [
+        (Field::Source, packet.source),
+        (Field::Destination, packet.destination),
+    ];
+    for (field, address) in addresses {
+        if let Some(address) = address.filter(|address| is_of(*address, family)) {
+            flow.set_number(field, address_number(address));
+        }
+    }
+    let numbers = [
+        (Field::Protocol, packet.protocol.map(u128::from)),
+        (Field::SourcePort, packet.source_port.map(u128::from)),
+        (
+            Field::DestinationPort,
+            packet.destination_port.map(u128::from),
+        ),
+        (Field::IcmpType, packet.icmp_type.map(u128::from)),
+        (Field::IcmpCode, packet.icmp_code.map(u128::from)),
+        (Field::TcpFlags, packet.tcp_flags.map(u128::from)),
+        (Field::HasOptions, packet.has_options.map(u128::from)),
+        (Field::Length, packet.length.map(u128::from)),
+        (Field::Ttl, packet.ttl.map(u128::from)),
+        (Field::Tos, packet.tos.map(u128::from)),
+        (
+            Field::Meta(MetaKey::PKTTYPE),
+            packet.packet_type.map(u128::from),
+        ),
+        (Field::Mark, packet.mark.map(u128::from)),
+        (
+            Field::Meta(MetaKey::PRIORITY),
+            packet.priority.map(u128::from),
+        ),
+        (Field::Meta(MetaKey::SKUID), packet.user.map(u128::from)),
+        (Field::Meta(MetaKey::SKGID), packet.group.map(u128::from)),
+    ];
+    for (field, number) in numbers {
+        if let Some(number) = number {
+            flow.set_number(field, number);
+        }
+    }
+    match packet.fragment {
+        // All of it, or the first part: only its flags may be set.
+        Some(false) => {
+            const FLAGS: u128 = 0x6000;
+            let flags = flow.get(Field::Fragment).masked(FLAGS, 0);
+            flow.set(Field::Fragment, flags);
+        }
+        Some(true) => {
+            let offsets = (0..8).map(|flags| (flags << 13 | 1, flags << 13 | 0x1fff));
+            flow.limit(Field::Fragment, offsets.collect());
+        }
+        None => {}
+    }
+    if let Some(address) = packet.source_hardware {
+        for (at, byte) in (6..).zip(address) {
+            flow.set_number(Field::Link(at), byte.into());
+        }
+    }
+    let connection = &packet.connection;
+    if let Some(state) = connection.state {
+        flow.set_number(Field::State, state.bit());
+    }
+    let numbers = [
+        (Field::CtDirection, connection.is_reply.map(u128::from)),
+        (Field::CtMark, connection.mark.map(u128::from)),
+        (Field::CtStatus, connection.status.map(u128::from)),
+        (Field::Ct(CtKey::LABELS, None), connection.labels),
+        (
+            Field::Ct(CtKey::ZONE, None),
+            connection.zone.map(u128::from),
+        ),
+        (
+            Field::Ct(CtKey::HELPER, None),
+            connection.helper.as_ref().map(|name| name_value(name)),
+        ),
+    ];
+    for (field, number) in numbers {
+        if let Some(number) = number {
+            flow.set_number(field, number);
+        }
+    }
+    tuple(flow, ORIGINAL, &connection.original);
+    // The fields of a reply answer those of the packet: its destination comes first.
+    let reply = &connection.reply;
+    let turned = Tuple {
+        source: reply.destination,
+        destination: reply.source,
+        source_port: reply.destination_port,
+        destination_port: reply.source_port,
+    };
+    tuple(flow, REPLY, &turned);
+}
+
+fn tuple(flow: &mut Flow, fields: [Field; 4], tuple: &Tuple) {
+    let family = flow.family;
+    let address = |address: Option<IpAddr>| {
+        let address = address.filter(|address| is_of(*address, family));
+        address.map(address_number)
+    };
+    let numbers = [
+        address(tuple.source),
+        address(tuple.destination),
+        tuple.source_port.map(u128::from),
+        tuple.destination_port.map(u128::from),
+    ];
+    for (field, number) in fields.into_iter().zip(numbers) {
+        if let Some(number) = number {
+            flow.set_number(field, number);
+        }
+    }
+}
+
+impl Flow {
+    /// What of it is known at the end of its way.
+    pub(super) fn arrived(&mut self) -> Arrived {
+        let mut part = |field| {
+            let value = self.get(field);
+            let words = self.words(field, &value);
+            match self.known(&value) {
+                Some(_) => Part::Known(words),
+                None => Part::Open(words),
+            }
+        };
+        let (source, destination) = (part(Field::Source), part(Field::Destination));
+        let mark = part(Field::Mark);
+        let (source_port, destination_port) =
+            (part(Field::SourcePort), part(Field::DestinationPort));
+        let protocol = self.number(Field::Protocol);
+        let has_ports = protocol.is_none_or(|protocol| has_ports(protocol as u8));
+        let port = |port| if has_ports { port } else { Part::None };
+        Arrived {
+            source,
+            destination,
+            source_port: port(source_port),
+            destination_port: port(destination_port),
+            mark,
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Entries of legacy tables, evaluated on what is known of a packet.
+
+use bstr::ByteSlice;
+
+use super::field::Field;
+use super::flow::{Effect, Flow, Open};
+use super::value::{Test, Value};
+use super::xt as extensions;
+use chainwright::legacy::{
+    ChainRef, Header, InterfaceMatch, Inversions, Ipv4Flags, Malformed, RuleRef,
+    Target as LegacyTarget,
+};
+
+/// What an entry does with a packet.
+pub(super) enum Target<'s> {
+    Effect(Effect),
+    /// On in a chain, and not back if that is said.
+    Chain(ChainRef<'s>, bool),
+}
+
+fn malformed(_: Malformed) -> Open {
+    Open::unknown("an entry is malformed")
+}
+
+/// Whether an entry's own comparisons say yes.
+///
+/// # Errors
+/// The branch splits.
+pub(super) fn header(flow: &mut Flow, header: &Header<'_>) -> Result<bool, Open> {
+    let (protocol, inversions) = match header {
+        Header::Ipv4(ip) => (ip.protocol(), ip.inversions()),
+        Header::Ipv6(ip) => (ip.protocol(), ip.inversions()),
+        Header::Arp(_) => return Ok(false),
+    };
+    let masked: [(u128, u128); 2] = match header {
+        Header::Ipv4(ip) => [ip.source(), ip.destination()]
+            .map(|of| (of.mask.to_bits().into(), of.value.to_bits().into())),
+        Header::Ipv6(ip) => {
+            [ip.source(), ip.destination()].map(|of| (of.mask.to_bits(), of.value.to_bits()))
+        }
+        Header::Arp(_) => return Ok(false),
+    };
+    let sides = [
+        (Field::Source, Inversions::SOURCE),
+        (Field::Destination, Inversions::DESTINATION),
+    ];
+    for ((field, inverted), (mask, value)) in sides.into_iter().zip(masked) {
+        let inverted = inversions.contains(inverted);
+        if mask == 0 {
+            if (value != 0) != inverted {
+                return Ok(false);
+            }
+            continue;
+        }
+        // Bits outside the mask never fit.
+        let is = value & !mask == 0 && flow.is(field, Test::Masked { mask, value })?;
+        if is == inverted {
+            return Ok(false);
+        }
+    }
+    let interfaces = [
+        (
+            Field::InName,
+            flow.has_in(),
+            header.in_interface(),
+            Inversions::IN_INTERFACE,
+        ),
+        (
+            Field::OutName,
+            flow.has_out(),
+            header.out_interface(),
+            Inversions::OUT_INTERFACE,
+        ),
+    ];
+    for (field, is_there, wanted, inverted) in interfaces {
+        let is = interface(flow, field, is_there, &wanted)?;
+        if is == inversions.contains(inverted) {
+            return Ok(false);
+        }
+    }
+    if protocol != 0 {
+        let is = flow.is(Field::Protocol, Test::Is(protocol.into()))?;
+        if is == inversions.contains(Inversions::PROTOCOL) {
+            return Ok(false);
+        }
+    }
+    if let Header::Ipv4(ip) = header
+        && ip.flags().contains(Ipv4Flags::FRAGMENT)
+        && flow.is_later_fragment()? == inversions.contains(Inversions::FRAGMENT)
+    {
+        return Ok(false);
+    }
+    Ok(true)
+}
+
+fn interface(
+    flow: &mut Flow,
+    field: Field,
+    is_there: bool,
+    wanted: &InterfaceMatch<'_>,
+) -> Result<bool, Open> {
+    if wanted.is_any() {
+        return Ok(true);
+    }
+    let mask = u128::from_be_bytes(*wanted.raw_mask);
+    let value = u128::from_be_bytes(*wanted.raw_name) & mask;
+    let name = match is_there {
+        true => flow.get(field),
+        false => Value::known(0, 128),
+    };
+    flow.ask(&name, Test::Masked { mask, value })
+}
+
+/// Whether a match of the entry says yes; `None` if it has no more.
+///
+/// # Errors
+/// The branch splits, or the entry is malformed.
+pub(super) fn part(
+    flow: &mut Flow,
+    rule: &RuleRef<'_>,
+    number: usize,
+) -> Result<Option<bool>, Open> {
+    let Some(found) = rule.matches().nth(number) else {
+        return Ok(None);
+    };
+    let found = found.map_err(malformed)?;
+    let (name, revision) = (found.name(), found.revision());
+    extensions::read_match(flow, name.as_bytes(), revision, found.data()).map(Some)
+}
+
+/// What the entry does.
+///
+/// # Errors
+/// The branch splits, or that cannot be said.
+pub(super) fn target<'s>(flow: &mut Flow, rule: &RuleRef<'s>) -> Result<Target<'s>, Open> {
+    Ok(Target::Effect(match rule.target().map_err(malformed)? {
+        LegacyTarget::Accept => Effect::Accept,
+        LegacyTarget::Drop => Effect::Drop,
+        LegacyTarget::Return => Effect::Return,
+        LegacyTarget::FallThrough => Effect::Continue,
+        LegacyTarget::Queue => Effect::Queue {
+            first: 0,
+            queues: 1,
+            bypass: false,
+        },
+        LegacyTarget::Jump(chain) => return Ok(Target::Chain(chain, false)),
+        LegacyTarget::Goto(chain) => return Ok(Target::Chain(chain, true)),
+        LegacyTarget::Extension(found) => {
+            let (name, revision) = (found.name(), found.revision());
+            extensions::read_target(flow, name.as_bytes(), revision, found.data())?
+        }
+        _ => return Err(Open::unknown("its verdict is not known here")),
+    }))
+}

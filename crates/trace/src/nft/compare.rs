@@ -1,0 +1,116 @@
+//! What compares registers with values.
+
+use super::{Machine, Went, needed};
+use crate::flow::Open;
+use crate::registers::bits_of;
+use crate::value::{Bit, Test, Value};
+use chainwright::nft::expr::{CmpOp, CmpRef, ExpressionView, RangeOp, RangeRef, Register};
+
+impl<'s> Machine<'_, 's> {
+    pub(super) fn cmp(&mut self, cmp: &CmpRef<'s>) -> Result<Went<'s>, Open> {
+        let (register, op) = (needed(cmp.sreg())?, needed(cmp.op())?);
+        let data = needed(cmp.data())?;
+        let wanted = needed(data.as_value())?;
+        let is = match self.registers.known(self.flow, register, wanted.len()) {
+            Some(bytes) => match op {
+                CmpOp::EQ => &*bytes == wanted,
+                CmpOp::NEQ => &*bytes != wanted,
+                CmpOp::LT => &*bytes < wanted,
+                CmpOp::LTE => &*bytes <= wanted,
+                CmpOp::GT => &*bytes > wanted,
+                CmpOp::GTE => &*bytes >= wanted,
+                _ => return Err(Open::unknown("it compares in a way that is not known here")),
+            },
+            None => {
+                let bits = needed(self.registers.bits(register, wanted.len()))?;
+                match op {
+                    CmpOp::EQ => self.equal(&bits, wanted)?,
+                    CmpOp::NEQ => !self.equal(&bits, wanted)?,
+                    _ => {
+                        let (low, high) = self.bounds(cmp)?;
+                        let value = Value::of_bits(&bits);
+                        self.flow.ask(&value, Test::Within(low, high))?
+                    }
+                }
+            }
+        };
+        Ok(Went::on_if(is))
+    }
+
+    fn equal(&mut self, bits: &[Bit], wanted: &[u8]) -> Result<bool, Open> {
+        let wanted = bits_of(wanted).map(|bit| bit == Bit::Known(true));
+        self.flow.ask_each(bits.iter().copied().zip(wanted))
+    }
+
+    /// The first and the last number for which a rule goes on behind a comparison by order, and behind all that follow it and
+    /// compare the same bytes so: `tcp dport 10-20` is two. They are one question, so that a branch splits into those inside
+    /// and those outside, and not also into those below and above.
+    fn bounds(&self, first: &CmpRef<'s>) -> Result<(u128, u128), Open> {
+        let (bytes, (mut low, mut high)) = accepted(first)?;
+        for expression in self.rest.clone() {
+            let Ok(Ok(ExpressionView::Cmp(next))) = expression.map(|next| next.view()) else {
+                break;
+            };
+            match accepted(&next) {
+                Ok((same, (from, to))) if same == bytes => {
+                    (low, high) = (low.max(from), high.min(to));
+                }
+                _ => break, // another question
+            }
+        }
+        Ok((low, high))
+    }
+
+    pub(super) fn range(&mut self, range: &RangeRef<'s>) -> Result<Went<'s>, Open> {
+        let (register, op) = (needed(range.sreg())?, needed(range.op())?);
+        let (from, to) = (needed(range.from_data())?, needed(range.to_data())?);
+        let (from, to) = (needed(from.as_value())?, needed(to.as_value())?);
+        let within = match self.registers.known(self.flow, register, from.len()) {
+            Some(bytes) => from <= &*bytes && &*bytes <= to,
+            None => {
+                let bits = needed(self.registers.bits(register, from.len()))?;
+                let (from, to) = (number(from)?, number(to)?);
+                let value = Value::of_bits(&bits);
+                self.flow.ask(&value, Test::Within(from, to))?
+            }
+        };
+        let is = match op {
+            RangeOp::EQ => within,
+            RangeOp::NEQ => !within,
+            _ => return Err(Open::unknown("it compares in a way that is not known here")),
+        };
+        Ok(Went::on_if(is))
+    }
+}
+
+/// Bytes of a packet: where they begin and how many there are.
+type Bytes = (Register, usize);
+
+/// Which bytes a comparison by order is of, and the first and the last number that it accepts; it accepts none if the first
+/// is above the last.
+fn accepted(cmp: &CmpRef<'_>) -> Result<(Bytes, (u128, u128)), Open> {
+    const NONE: (u128, u128) = (1, 0);
+    let (register, data) = (needed(cmp.sreg())?, needed(cmp.data())?);
+    let end = needed(data.as_value())?;
+    let (length, end) = (end.len(), number(end)?);
+    let range = match needed(cmp.op())? {
+        CmpOp::LT => end.checked_sub(1).map_or(NONE, |last| (0, last)),
+        CmpOp::LTE => (0, end),
+        CmpOp::GT => end.checked_add(1).map_or(NONE, |first| (first, u128::MAX)),
+        CmpOp::GTE => (end, u128::MAX),
+        _ => return Err(Open::unknown("it compares in a way that is not known here")),
+    };
+    Ok(((register, length), range))
+}
+
+/// Bytes as a number, the first on top.
+fn number(bytes: &[u8]) -> Result<u128, Open> {
+    if bytes.len() > 16 {
+        return Err(Open::unknown(
+            "it compares more than sixteen bytes by their order",
+        ));
+    }
+    Ok(bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | u128::from(*byte)))
+}

@@ -1,0 +1,294 @@
+//! What loads registers with what is known of the packet, and writes it back.
+
+use super::{Machine, Went, needed};
+use crate::domain::ones;
+use crate::field::{Field, PacketOption};
+use crate::flow::Open;
+use crate::headers::{SYN, TCP};
+use crate::registers::Order;
+use crate::steps::Action;
+use crate::value::{Test, Value};
+use chainwright::nft::expr::{
+    CtKey, CtRef, Decoded, ExthdrFlags, ExthdrOp, ExthdrRef, FibFlags, FibRef, FibResult, InnerRef,
+    MetaKey, MetaRef, OsfRef, PayloadRef, Register, RtKey, RtRef, SocketKey, SocketRef, TunnelKey,
+    TunnelRef, XfrmKey, XfrmRef,
+};
+
+impl<'s> Machine<'_, 's> {
+    pub(super) fn payload(&mut self, payload: &PayloadRef<'s>) -> Result<Went<'s>, Open> {
+        let (base, offset) = (needed(payload.base())?, needed(payload.offset())?);
+        let length = needed(payload.len())?;
+        if let Some(register) = payload.sreg() {
+            if length > 16 {
+                return Err(Open::unknown("it writes more than sixteen bytes at once"));
+            }
+            let value = needed(
+                self.registers
+                    .value(register, length as usize, Order::Network),
+            )?;
+            if !self.flow.write_header(base, offset, &value)? {
+                return Ok(Went::Break);
+            }
+            let shown = match self.flow.known(&value) {
+                Some(number) => format!("{number:#x}"),
+                None => "what is not known".to_owned(),
+            };
+            let base = base.name().unwrap_or("unknown");
+            self.flow.does(Action::Other(format!(
+                "{length} bytes of the {base} header, from {offset} on, set to {shown}"
+            )));
+            return Ok(Went::On);
+        }
+        let register = needed(payload.dreg())?;
+        if length > 16 {
+            let mut bits = Vec::with_capacity(length.min(64) as usize * 8);
+            for at in (0..length.min(64)).step_by(16) {
+                let some = (length - at).min(16);
+                match self.flow.header(base, offset.saturating_add(at), some)? {
+                    Some(value) => bits.extend(value.to_bits()),
+                    None => return Ok(Went::Break),
+                }
+            }
+            needed(self.registers.store_bits(register, &bits))?;
+            return Ok(Went::On);
+        }
+        match self.flow.header(base, offset, length)? {
+            Some(value) => self.store(register, &value, Order::Network),
+            None => Ok(Went::Break),
+        }
+    }
+
+    pub(super) fn meta(&mut self, meta: &MetaRef<'s>) -> Result<Went<'s>, Open> {
+        let key = needed(meta.key())?;
+        if let Some(register) = meta.sreg() {
+            return self.set_meta(key, register);
+        }
+        let register = needed(meta.dreg())?;
+        let order = match key {
+            MetaKey::PROTOCOL
+            | MetaKey::BRI_IIFVPROTO
+            | MetaKey::IIFNAME
+            | MetaKey::OIFNAME
+            | MetaKey::IIFKIND
+            | MetaKey::OIFKIND
+            | MetaKey::SDIFNAME
+            | MetaKey::BRI_IIFNAME
+            | MetaKey::BRI_OIFNAME
+            | MetaKey::BRI_IIFHWADDR => Order::Network,
+            _ => Order::Host,
+        };
+        match self.flow.meta(key)? {
+            Some(value) => self.store(register, &value, order),
+            None => Ok(Went::Break),
+        }
+    }
+
+    fn set_meta(&mut self, key: MetaKey, register: Register) -> Result<Went<'s>, Open> {
+        let (field, length) = match key {
+            MetaKey::MARK => (Field::Mark, 4),
+            MetaKey::NFTRACE | MetaKey::PKTTYPE | MetaKey::BRI_BROUTE => (Field::Meta(key), 1),
+            _ => (Field::Meta(key), 4),
+        };
+        let value = needed(self.registers.value(register, length, Order::Host))?;
+        self.flow.give(field, &value);
+        Ok(Went::On)
+    }
+
+    pub(super) fn ct(&mut self, ct: &CtRef<'s>) -> Result<Went<'s>, Open> {
+        let key = needed(ct.key())?;
+        if let Some(register) = ct.sreg() {
+            return self.set_ct(key, register);
+        }
+        let register = needed(ct.dreg())?;
+        let direction = ct.direction().map(|direction| direction.0);
+        let order = match key {
+            CtKey::SRC
+            | CtKey::DST
+            | CtKey::SRC_IP
+            | CtKey::DST_IP
+            | CtKey::SRC_IP6
+            | CtKey::DST_IP6
+            | CtKey::PROTO_SRC
+            | CtKey::PROTO_DST
+            | CtKey::HELPER => Order::Network,
+            _ => Order::Host,
+        };
+        match self.flow.ct(key, direction)? {
+            Some(value) => self.store(register, &value, order),
+            None => Ok(Went::Break),
+        }
+    }
+
+    fn set_ct(&mut self, key: CtKey, register: Register) -> Result<Went<'s>, Open> {
+        let (field, length) = match key {
+            CtKey::MARK => (Field::CtMark, 4),
+            CtKey::LABELS => (Field::Ct(key, None), 16),
+            CtKey::ZONE => (Field::Ct(key, None), 2),
+            CtKey::SECMARK | CtKey::EVENTMASK => (Field::Ct(key, None), 4),
+            _ => {
+                return Err(Open::unknown(
+                    "it sets a key of `ct` that is not known here",
+                ));
+            }
+        };
+        // A zone is given before connection tracking sees the packet.
+        if key != CtKey::ZONE && !self.flow.has_connection()? {
+            return Ok(Went::On);
+        }
+        let mut value = needed(self.registers.value(register, length, Order::Host))?;
+        if key == CtKey::LABELS {
+            // Bits are added to those that are there.
+            let before = self.flow.connection_labels()?;
+            if let (Some(before), Some(more)) = (before, self.flow.known(&value)) {
+                value = before.masked(!more, more);
+            }
+        }
+        self.flow.give(field, &value);
+        Ok(Went::On)
+    }
+
+    pub(super) fn exthdr(&mut self, exthdr: &ExthdrRef<'s>) -> Result<Went<'s>, Open> {
+        let op = exthdr.op().unwrap_or(ExthdrOp::IPV6);
+        let option = PacketOption {
+            of: op.0 as u8,
+            kind: needed(exthdr.header_type())?,
+        };
+        let offset = exthdr.offset().unwrap_or_default();
+        let length = exthdr.len().unwrap_or_default();
+        let is_there = self.flow.has_option(option)?;
+        let Some(register) = exthdr.dreg() else {
+            if is_there {
+                let verb = match exthdr.sreg() {
+                    Some(_) => "changed",
+                    None => "taken out",
+                };
+                self.flow.does(Action::Other(format!("{option} {verb}")));
+                let changed = |field| matches!(field, Field::OptionByte(of, _) if of == option);
+                self.flow.forget_if(changed);
+                if exthdr.sreg().is_none() {
+                    self.flow.set_number(Field::Has(option), 0);
+                }
+            } else if exthdr.sreg().is_some() {
+                return Ok(Went::Break);
+            }
+            return Ok(Went::On);
+        };
+        let flags = exthdr.flags().unwrap_or_default();
+        if flags.contains(ExthdrFlags::PRESENT) {
+            let value = Value::known(is_there.into(), 8);
+            return self.store(register, &value, Order::Host);
+        }
+        if !is_there {
+            return Ok(Went::Break);
+        }
+        let mut bits = Vec::new();
+        for at in offset..offset.saturating_add(length.min(64)) {
+            let byte = self.flow.get(Field::OptionByte(option, at as u16));
+            bits.extend(byte.to_bits());
+        }
+        needed(self.registers.store_bits(register, &bits))?;
+        Ok(Went::On)
+    }
+
+    /// Something that is not known, as wide as said.
+    pub(super) fn made(&mut self, words: &str, bits: u32) -> Value {
+        self.flow.fresh(words, bits, vec![(0, ones(bits))], false)
+    }
+
+    pub(super) fn fib(&mut self, fib: &FibRef<'s>) -> Result<Went<'s>, Open> {
+        let flags = needed(fib.flags())?;
+        let (result, register) = (needed(fib.result())?, needed(fib.dreg())?);
+        let value = self.flow.fib(flags, result);
+        let is_name = result == FibResult::OIFNAME && !flags.contains(FibFlags::PRESENT);
+        let order = match is_name {
+            true => Order::Network,
+            false => Order::Host,
+        };
+        self.store(register, &value, order)
+    }
+
+    pub(super) fn route(&mut self, rt: &RtRef<'s>) -> Result<Went<'s>, Open> {
+        let key = needed(rt.key())?;
+        let Some(value) = self.flow.route(key) else {
+            return Ok(Went::Break);
+        };
+        let order = match key {
+            RtKey::NEXTHOP4 | RtKey::NEXTHOP6 => Order::Network,
+            _ => Order::Host,
+        };
+        self.store(needed(rt.dreg())?, &value, order)
+    }
+
+    pub(super) fn socket(&mut self, socket: &SocketRef<'s>) -> Result<Went<'s>, Open> {
+        let key = needed(socket.key())?;
+        if !self.flow.is(Field::HasSocket, Test::Is(1))? {
+            return Ok(Went::Break);
+        }
+        let level = match key {
+            SocketKey::CGROUPV2 => socket.level().unwrap_or_default(),
+            _ => 0,
+        };
+        let value = self.flow.socket(key, level);
+        self.store(needed(socket.dreg())?, &value, Order::Host)
+    }
+
+    pub(super) fn osf(&mut self, osf: &OsfRef<'s>) -> Result<Went<'s>, Open> {
+        if !self.flow.is(Field::Protocol, Test::Is(TCP))? || !self.flow.has_tcp_flags(SYN)? {
+            return Ok(Went::Break);
+        }
+        let value = self.made("the operating system that its SYN looks like", 128);
+        self.store(needed(osf.dreg())?, &value, Order::Network)
+    }
+
+    pub(super) fn tunnel(&mut self, tunnel: &TunnelRef<'s>) -> Result<Went<'s>, Open> {
+        let key = needed(tunnel.key())?;
+        let is_there = self
+            .flow
+            .always("the packet has the metadata of a tunnel")?;
+        let value = match (key, is_there) {
+            (TunnelKey::PATH, _) => Value::known(is_there.into(), 8),
+            (_, false) => return Ok(Went::Break),
+            (_, true) => self.made("the number of the tunnel", 32),
+        };
+        self.store(needed(tunnel.dreg())?, &value, Order::Host)
+    }
+
+    pub(super) fn xfrm(&mut self, xfrm: &XfrmRef<'s>) -> Result<Went<'s>, Open> {
+        let key = needed(xfrm.key())?;
+        if !self.flow.always("the packet goes through IPsec")? {
+            return Ok(Went::Break);
+        }
+        let (bits, order) = match key {
+            XfrmKey::DADDR_IP4 | XfrmKey::SADDR_IP4 => (32, Order::Network),
+            XfrmKey::DADDR_IP6 | XfrmKey::SADDR_IP6 => (128, Order::Network),
+            _ => (32, Order::Host),
+        };
+        let value = self.made("what its IPsec state says", bits);
+        self.store(needed(xfrm.dreg())?, &value, order)
+    }
+
+    pub(super) fn inner(&mut self, inner: &InnerRef<'s>) -> Result<Went<'s>, Open> {
+        if !self
+            .flow
+            .always("a packet that rules know is inside its tunnel")?
+        {
+            return Ok(Went::Break);
+        }
+        let nested = needed(inner.expr())?;
+        let (register, bits) = match nested.decode() {
+            Ok(Decoded::Payload(payload)) => (payload.dreg, payload.len.unwrap_or_default() * 8),
+            Ok(Decoded::Meta(meta)) => {
+                let key = meta.key.unwrap_or_default();
+                let field = Field::Meta(key);
+                (meta.dreg, field.bits(self.flow.family))
+            }
+            _ => (None, 0),
+        };
+        let register = needed(register)?;
+        if bits == 0 || bits > 128 {
+            return Err(Open::unknown("it reads what is inside a tunnel"));
+        }
+        let value = self.made("what is inside its tunnel", bits);
+        self.store(register, &value, Order::Network)
+    }
+}

@@ -1,0 +1,196 @@
+//! Sets and objects: look-ups, changes of sets, and objects that are named.
+
+use std::sync::Arc;
+
+use bstr::BStr;
+
+use super::bounds::Bound;
+use super::{Machine, Went, needed};
+use crate::flow::Open;
+use crate::sets::{Found, Set, SetChange};
+use crate::steps::Action;
+use chainwright::netlink::Malformed;
+use chainwright::nft::ObjectData;
+use chainwright::nft::expr::{
+    Decoded, DynsetFlags, DynsetOp, DynsetRef, ExpressionRef, LookupFlags, LookupRef,
+    NestedExpression, ObjectType, ObjrefRef,
+};
+
+impl<'s> Machine<'_, 's> {
+    /// The set of this name.
+    fn set(&self, name: &BStr) -> Result<Arc<Set<'s>>, Open> {
+        let set = self.table.set(name);
+        set.ok_or_else(|| Open::unknown(format!("there is no set {name}")))
+    }
+
+    pub(super) fn lookup(&mut self, lookup: &LookupRef<'s>) -> Result<Went<'s>, Open> {
+        let set = self.set(needed(lookup.set())?)?;
+        let register = needed(lookup.sreg())?;
+        let inverted = lookup
+            .flags()
+            .unwrap_or_default()
+            .contains(LookupFlags::INV);
+        let found = self
+            .flow
+            .lookup(self.registers, self.changes, self.table, &set, register)?;
+        let Some(found) = found else {
+            return Ok(Went::on_if(inverted));
+        };
+        if inverted {
+            return Ok(Went::Break);
+        }
+        if let Found::Element(element) = &found
+            && !self.of_element(element.expression(), element.expressions())?
+        {
+            return Ok(Went::Break);
+        }
+        let Some(dreg) = lookup.dreg() else {
+            return Ok(Went::On);
+        };
+        match found {
+            Found::Element(element) => self.store_data(dreg, &needed(element.data())?),
+            Found::Added(bits) if bits.is_empty() => Err(Open::unknown(format!(
+                "what {} has for the key is not known",
+                set.name
+            ))),
+            Found::Added(bits) => {
+                needed(self.registers.store_bits(dreg, &bits))?;
+                Ok(Went::On)
+            }
+        }
+    }
+
+    /// Whether the rule goes on behind the expressions that go with an element.
+    fn of_element<'e>(
+        &mut self,
+        one: Option<NestedExpression<'_>>,
+        several: Option<impl Iterator<Item = Result<ExpressionRef<'e>, Malformed>>>,
+    ) -> Result<bool, Open> {
+        if let Some(one) = one
+            && !self.goes_on_behind(one.get())?
+        {
+            return Ok(false);
+        }
+        for expression in several.into_iter().flatten() {
+            if !self.goes_on_behind(expression)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn goes_on_behind(
+        &mut self,
+        expression: Result<ExpressionRef<'_>, Malformed>,
+    ) -> Result<bool, Open> {
+        let Ok(decoded) = expression.and_then(|expression| expression.decode()) else {
+            return Err(Open::unknown("an expression of an element is malformed"));
+        };
+        match (Bound::of(&decoded), &decoded) {
+            (Some(bound), _) => {
+                let went = self.bounded(bound.with("for this element"))?;
+                Ok(matches!(went, Went::On))
+            }
+            (None, Decoded::Counter(_) | Decoded::Last(_)) => Ok(true),
+            (None, other) => Err(Open::unknown(format!(
+                "the expression `{}` of an element is not known here",
+                other.name()
+            ))),
+        }
+    }
+
+    pub(super) fn dynset(&mut self, dynset: &DynsetRef<'s>) -> Result<Went<'s>, Open> {
+        let set = self.set(needed(dynset.set_name())?)?;
+        let key_register = needed(dynset.sreg_key())?;
+        let delete = match needed(dynset.op())? {
+            DynsetOp::ADD | DynsetOp::UPDATE => false,
+            DynsetOp::DELETE => true,
+            _ => return Err(Open::unknown("it changes a set in a way not known here")),
+        };
+        let flags = dynset.flags().unwrap_or_default();
+        let key = needed(self.registers.bits(key_register, set.key_length))?;
+        let data = match dynset.sreg_data() {
+            None => Vec::new(),
+            Some(register) => {
+                let held = self.table.table.set(set.name);
+                let length = held.and_then(|held| held.set().data_length());
+                needed(
+                    self.registers
+                        .bits(register, length.unwrap_or_default() as usize),
+                )?
+            }
+        };
+        let goes_on = delete || self.of_element(dynset.expr(), dynset.expressions())?;
+        let words = set.key_words(self.flow, &key);
+        self.flow.does(Action::Update {
+            set: set.name.to_owned(),
+            key: words,
+            delete,
+        });
+        self.changes.push(SetChange {
+            table: self.table.number,
+            set: set.name.to_owned(),
+            key: key.into(),
+            data: data.into(),
+            delete,
+        });
+        // Inverted, it goes on only where the set took nothing.
+        Ok(Went::on_if(goes_on && !flags.contains(DynsetFlags::INV)))
+    }
+
+    /// The object that a rule names, or that a map has for a key.
+    pub(super) fn objref(&mut self, objref: &ObjrefRef<'s>) -> Result<Went<'s>, Open> {
+        let (kind, name) = match objref.set_sreg() {
+            None => (needed(objref.imm_type())?, needed(objref.imm_name())?),
+            Some(register) => {
+                let name = needed(objref.set_name())?;
+                let set = self.set(name)?;
+                let found =
+                    self.flow
+                        .lookup(self.registers, self.changes, self.table, &set, register)?;
+                let element = match found {
+                    None => return Ok(Went::Break),
+                    Some(Found::Element(element)) => element,
+                    Some(Found::Added(_)) => {
+                        return Err(Open::unknown(format!(
+                            "which object {name} has for the key is not known"
+                        )));
+                    }
+                };
+                let held = needed(self.table.table.set(name))?;
+                (needed(held.set().object_type())?, needed(element.object())?)
+            }
+        };
+        let object = self.table.table.object(kind, name);
+        let data = object.as_ref().and_then(|object| object.data());
+        match (kind, data) {
+            (ObjectType::COUNTER, _) => Ok(Went::On),
+            (ObjectType::QUOTA, Some(ObjectData::Quota(quota))) => {
+                self.bounded(Bound::quota(&quota).with(format_args!("({name})")))
+            }
+            (ObjectType::LIMIT, Some(ObjectData::Limit(limit))) => {
+                self.bounded(Bound::limit(&limit).with(format_args!("({name})")))
+            }
+            (ObjectType::CONNLIMIT, Some(ObjectData::Connlimit(connlimit))) => {
+                self.bounded(Bound::connlimit(&connlimit).with(format_args!("({name})")))
+            }
+            (ObjectType::SYNPROXY, _) => self.synproxy(),
+            (
+                ObjectType::CT_HELPER
+                | ObjectType::CT_TIMEOUT
+                | ObjectType::CT_EXPECT
+                | ObjectType::SECMARK
+                | ObjectType::TUNNEL,
+                _,
+            ) => {
+                let kind = kind.name().unwrap_or("object");
+                self.flow
+                    .does(Action::Other(format!("{kind} {name} is given to it")));
+                Ok(Went::On)
+            }
+            _ => Err(Open::unknown(format!(
+                "the object {name} is not there, or of a type that is not known here"
+            ))),
+        }
+    }
+}

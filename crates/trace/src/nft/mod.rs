@@ -1,0 +1,184 @@
+//! nf_tables' expressions, evaluated on what is known of a packet.
+//!
+//! | expressions | where |
+//! |---|---|
+//! | that load what is known of the packet, and write it back | `loads.rs` |
+//! | that change bits of registers, or compare them | `bits.rs`, `compare.rs` |
+//! | that draw, count or compute a number | `numbers.rs` |
+//! | that stay below a bound, or go beyond it | `bounds.rs` |
+//! | that ask sets and objects, and change sets | `lookup.rs` |
+//! | that do something with the packet | `statements.rs` |
+//! | of x_tables | `../xt/` |
+
+mod bits;
+mod bounds;
+mod compare;
+mod loads;
+mod lookup;
+mod numbers;
+mod statements;
+#[cfg(test)]
+mod tests;
+
+use bstr::ByteSlice;
+
+use super::flow::{Effect, Flow, Open};
+use super::registers::{Order, Registers};
+use super::rules::TableOfRules;
+use super::sets::SetChange;
+use super::steps::Action;
+use super::value::Value;
+use super::xt as extensions;
+use chainwright::nft::expr::{
+    Data, ExpressionIter, ExpressionRef, ExpressionView, Register, Verdict,
+};
+
+/// How a rule goes on behind an expression.
+#[derive(Debug)]
+pub(super) enum Went<'s> {
+    /// With the next expression.
+    On,
+    /// Not: the packet is not one that the rule is for.
+    Break,
+    /// It is over, with this verdict.
+    Verdict(Verdict<'s>),
+    /// It is over, with this.
+    Effect(Effect),
+}
+
+impl Went<'_> {
+    /// On if it is so, and no further if it is not.
+    const fn on_if(is: bool) -> Self {
+        match is {
+            true => Self::On,
+            false => Self::Break,
+        }
+    }
+}
+
+/// What expressions work on.
+pub(super) struct Machine<'b, 's> {
+    pub(super) flow: &'b mut Flow,
+    pub(super) registers: &'b mut Registers,
+    pub(super) changes: &'b mut Vec<SetChange>,
+    pub(super) table: &'b TableOfRules<'s>,
+    /// The expressions behind the one that is carried out.
+    pub(super) rest: ExpressionIter<'s>,
+}
+
+/// An attribute that there must be.
+fn needed<T>(attribute: Option<T>) -> Result<T, Open> {
+    attribute.ok_or_else(|| Open::unknown("an attribute is missing, or of another form"))
+}
+
+impl<'s> Machine<'_, 's> {
+    /// Carries out an expression.
+    ///
+    /// # Errors
+    /// The branch splits, or what the expression does cannot be said.
+    pub(super) fn carry_out(&mut self, expression: &ExpressionRef<'s>) -> Result<Went<'s>, Open> {
+        let Ok(view) = expression.view() else {
+            return Err(Open::unknown("an expression is malformed"));
+        };
+        match view {
+            ExpressionView::Payload(payload) => self.payload(&payload),
+            ExpressionView::Exthdr(exthdr) => self.exthdr(&exthdr),
+            ExpressionView::Meta(meta) => self.meta(&meta),
+            ExpressionView::Ct(ct) => self.ct(&ct),
+            ExpressionView::Fib(fib) => self.fib(&fib),
+            ExpressionView::Rt(rt) => self.route(&rt),
+            ExpressionView::Socket(socket) => self.socket(&socket),
+            ExpressionView::Osf(osf) => self.osf(&osf),
+            ExpressionView::Tunnel(tunnel) => self.tunnel(&tunnel),
+            ExpressionView::Xfrm(xfrm) => self.xfrm(&xfrm),
+            ExpressionView::Inner(inner) => self.inner(&inner),
+
+            ExpressionView::Bitwise(bitwise) => self.bitwise(&bitwise),
+            ExpressionView::Byteorder(byteorder) => self.byteorder(&byteorder),
+            ExpressionView::Cmp(cmp) => self.cmp(&cmp),
+            ExpressionView::Range(range) => self.range(&range),
+            ExpressionView::Numgen(numgen) => self.numgen(&numgen),
+            ExpressionView::Hash(hash) => self.hash(&hash),
+
+            ExpressionView::Immediate(immediate) => {
+                let register = needed(immediate.dreg())?;
+                self.store_data(register, &needed(immediate.data())?)
+            }
+            ExpressionView::Counter(_) | ExpressionView::Last(_) => Ok(Went::On),
+            ExpressionView::Limit(_) | ExpressionView::Quota(_) | ExpressionView::Connlimit(_) => {
+                self.bound(expression)
+            }
+            ExpressionView::Lookup(lookup) => self.lookup(&lookup),
+            ExpressionView::Dynset(dynset) => self.dynset(&dynset),
+            ExpressionView::Objref(objref) => self.objref(&objref),
+
+            ExpressionView::Nat(nat) => self.nat(&nat),
+            ExpressionView::Masq(masq) => self.masq(&masq),
+            ExpressionView::Redir(redir) => self.redir(&redir),
+            ExpressionView::Reject(reject) => self.reject(&reject),
+            ExpressionView::Log(log) => {
+                let prefix = log.prefix().unwrap_or_default();
+                self.flow.does(Action::Log(prefix.to_owned()));
+                Ok(Went::On)
+            }
+            ExpressionView::Queue(queue) => self.queue(&queue),
+            ExpressionView::Notrack(_) => {
+                self.flow.do_not_track();
+                Ok(Went::On)
+            }
+            ExpressionView::Tproxy(tproxy) => self.tproxy(&tproxy),
+            ExpressionView::Dup(dup) => self.dup(&dup),
+            ExpressionView::Fwd(_) => Ok(Went::Effect(Effect::Stolen(
+                "sent out by another device at once".to_owned(),
+            ))),
+            ExpressionView::FlowOffload(offload) => {
+                let name = offload.table_name().unwrap_or_default();
+                self.flow
+                    .does(Action::Other(format!("its flow is offloaded to {name}")));
+                Ok(Went::On)
+            }
+            ExpressionView::Synproxy(_) => self.synproxy(),
+
+            ExpressionView::Match(found) => {
+                let revision = found.revision().unwrap_or_default() as u8;
+                let (name, info) = (needed(found.name())?, found.info().unwrap_or_default());
+                let is = extensions::read_match(self.flow, name.as_bytes(), revision, info)?;
+                Ok(Went::on_if(is))
+            }
+            ExpressionView::Target(found) => {
+                let revision = found.revision().unwrap_or_default() as u8;
+                let (name, info) = (needed(found.name())?, found.info().unwrap_or_default());
+                let effect = extensions::read_target(self.flow, name.as_bytes(), revision, info)?;
+                Ok(match effect {
+                    Effect::Continue => Went::On,
+                    effect => Went::Effect(effect),
+                })
+            }
+            ExpressionView::Opaque(opaque) => Err(Open::unknown(format!(
+                "the expression `{}` is not known here",
+                opaque.name
+            ))),
+            _ => Err(Open::unknown("an expression is not known here")),
+        }
+    }
+
+    fn store(&mut self, register: Register, value: &Value, order: Order) -> Result<Went<'s>, Open> {
+        needed(self.registers.store(register, value, order))?;
+        Ok(Went::On)
+    }
+
+    fn store_data(&mut self, register: Register, data: &Data<'s>) -> Result<Went<'s>, Open> {
+        match data {
+            Data::Value(bytes) => {
+                needed(self.registers.store_bytes(register, bytes))?;
+                Ok(Went::On)
+            }
+            Data::Verdict(verdict) => Ok(match verdict {
+                Verdict::Continue => Went::On,
+                Verdict::Break => Went::Break,
+                verdict => Went::Verdict(verdict.clone()),
+            }),
+            Data::Opaque(_) => Err(Open::unknown("a value is of a form that is not known here")),
+        }
+    }
+}

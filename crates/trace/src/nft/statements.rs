@@ -1,0 +1,189 @@
+//! What does something with the packet.
+
+use super::{Machine, Went, needed};
+use crate::field::Field;
+use crate::flow::{Effect, Open};
+use crate::headers::{ACK, SYN, TCP};
+use crate::nat::Translation;
+use crate::registers::Order;
+use crate::reject::Answer;
+use crate::steps::Action;
+use crate::value::{Test, Value};
+use chainwright::nft::Family as NftFamily;
+use chainwright::nft::expr::{
+    DupRef, MasqRef, NatRangeFlags, NatRef, NatType, QueueFlags, QueueRef, RedirRef, Register,
+    RejectIcmpxCode, RejectRef, RejectType, TproxyRef,
+};
+use chainwright::xt::Family;
+
+impl<'s> Machine<'_, 's> {
+    /// The ends of a range in registers.
+    fn ends(
+        &self,
+        first: Option<Register>,
+        last: Option<Register>,
+        length: usize,
+    ) -> Result<Option<(Value, Value)>, Open> {
+        let Some(register) = first else {
+            return Ok(None);
+        };
+        let first = needed(self.registers.value(register, length, Order::Network))?;
+        let last = match last {
+            Some(register) => needed(self.registers.value(register, length, Order::Network))?,
+            None => first.clone(),
+        };
+        Ok(Some((first, last)))
+    }
+
+    fn ports(
+        &self,
+        first: Option<Register>,
+        last: Option<Register>,
+    ) -> Result<Option<(Value, Value)>, Open> {
+        self.ends(first, last, 2)
+    }
+
+    pub(super) fn nat(&mut self, nat: &NatRef<'s>) -> Result<Went<'s>, Open> {
+        // Without one it is of both: ports alone.
+        if only(nat.family()).is_some_and(|family| family != self.flow.family) {
+            return Ok(Went::On);
+        }
+        let flags = nat.flags().unwrap_or_default();
+        let destination = match needed(nat.nat_type())? {
+            NatType::DNAT => true,
+            NatType::SNAT => false,
+            _ => {
+                return Err(Open::unknown(
+                    "it translates in a way that is not known here",
+                ));
+            }
+        };
+        let length = self.flow.address_bits() as usize / 8;
+        let translation = Translation {
+            addresses: self.ends(nat.addr_min(), nat.addr_max(), length)?,
+            ports: self.ports(nat.proto_min(), nat.proto_max())?,
+            netmap: flags.contains(NatRangeFlags::NETMAP),
+            random: is_random(Some(flags)),
+            ..Translation::new(destination, if destination { "dnat" } else { "snat" })
+        };
+        self.flow.translate(&translation).map(Went::Effect)
+    }
+
+    pub(super) fn masq(&mut self, masq: &MasqRef<'s>) -> Result<Went<'s>, Open> {
+        let ports = self.ports(masq.proto_min(), masq.proto_max())?;
+        let random = is_random(masq.flags());
+        self.flow.masquerade(ports, random).map(Went::Effect)
+    }
+
+    pub(super) fn redir(&mut self, redir: &RedirRef<'s>) -> Result<Went<'s>, Open> {
+        let ports = self.ports(redir.proto_min(), redir.proto_max())?;
+        let random = is_random(redir.flags());
+        self.flow.redirect(ports, random).map(Went::Effect)
+    }
+
+    pub(super) fn reject(&mut self, reject: &RejectRef<'s>) -> Result<Went<'s>, Open> {
+        let code = reject.icmp_code().unwrap_or_default();
+        let answer = match needed(reject.reject_type())? {
+            RejectType::TCP_RST => Answer::TcpReset,
+            RejectType::ICMPX_UNREACH => {
+                match Answer::of_both(RejectIcmpxCode(code), self.flow.family) {
+                    Some(answer) => answer,
+                    None => return Err(Open::unknown("it answers in a way not known here")),
+                }
+            }
+            RejectType::ICMP_UNREACH => Answer::Icmp(code),
+            _ => return Err(Open::unknown("it answers in a way not known here")),
+        };
+        Ok(Went::Effect(Effect::Reject(answer.words(self.flow.family))))
+    }
+
+    pub(super) fn queue(&mut self, queue: &QueueRef<'s>) -> Result<Went<'s>, Open> {
+        let (first, queues) = match queue.sreg_qnum() {
+            None => {
+                let queues = queue.total().unwrap_or(1).max(1);
+                (queue.num().unwrap_or_default(), queues)
+            }
+            Some(register) => {
+                let number = needed(self.registers.value(register, 4, Order::Host))?;
+                let Some((first, last)) = self.flow.ends_of(&number.part(0, 16)) else {
+                    return Err(Open::unknown("the number of its queue is not known"));
+                };
+                (first as u16, (last - first + 1).min(0xffff) as u16)
+            }
+        };
+        let flags = queue.flags().unwrap_or_default();
+        Ok(Went::Effect(Effect::Queue {
+            first,
+            queues,
+            bypass: flags.contains(QueueFlags::BYPASS),
+        }))
+    }
+
+    pub(super) fn dup(&mut self, dup: &DupRef<'s>) -> Result<Went<'s>, Open> {
+        let to = match dup.sreg_addr() {
+            Some(register) => {
+                let length = self.flow.address_bits() as usize / 8;
+                let value = needed(self.registers.value(register, length, Order::Network))?;
+                self.flow.words(Field::Destination, &value)
+            }
+            None => "a device".to_owned(),
+        };
+        self.flow
+            .does(Action::Other(format!("a copy goes to {to}")));
+        Ok(Went::On)
+    }
+
+    pub(super) fn synproxy(&mut self) -> Result<Went<'s>, Open> {
+        if !self.flow.is(Field::Protocol, Test::Is(TCP))? || self.flow.is_later_fragment()? {
+            return Ok(Went::Break);
+        }
+        Ok(
+            if self.flow.has_tcp_flags(SYN)? || self.flow.has_tcp_flags(ACK)? {
+                Went::Effect(Effect::Stolen("answered by synproxy".to_owned()))
+            } else {
+                Went::On
+            },
+        )
+    }
+
+    pub(super) fn tproxy(&mut self, tproxy: &TproxyRef<'s>) -> Result<Went<'s>, Open> {
+        const WITH_SOCKETS: [(u128, u128); 2] = [(6, 6), (17, 17)];
+        if only(tproxy.family()).is_some_and(|family| family != self.flow.family)
+            || !self.flow.is(Field::Protocol, Test::Among(&WITH_SOCKETS))?
+            || self.flow.is_later_fragment()?
+        {
+            return Ok(Went::Break);
+        }
+        let port = match tproxy.reg_port() {
+            Some(register) => needed(self.registers.value(register, 2, Order::Network))?,
+            None => self.flow.get(Field::DestinationPort),
+        };
+        let port = self.flow.words(Field::DestinationPort, &port);
+        let words = format!("a transparent socket listens on port {port}");
+        if !self.flow.always(words)? {
+            return Ok(Went::Break);
+        }
+        self.flow.does(Action::Other(format!(
+            "given to the transparent socket on port {port}"
+        )));
+        self.flow.note(
+            "a packet for a transparent socket is delivered only where the routes have it so",
+        );
+        Ok(Went::On)
+    }
+}
+
+fn is_random(flags: Option<NatRangeFlags>) -> bool {
+    flags
+        .unwrap_or_default()
+        .intersects(NatRangeFlags::PROTO_RANDOM | NatRangeFlags::PROTO_RANDOM_FULLY)
+}
+
+/// The one family that a statement is for, if it says one (`NFPROTO_*`).
+fn only(family: Option<u32>) -> Option<Family> {
+    match NftFamily(u8::try_from(family?).ok()?) {
+        NftFamily::IP => Some(Family::Ipv4),
+        NftFamily::IP6 => Some(Family::Ipv6),
+        _ => None,
+    }
+}

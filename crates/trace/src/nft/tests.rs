@@ -1,0 +1,209 @@
+use std::sync::Arc;
+
+use super::*;
+use crate::packet::{Direction, Hook};
+use chainwright::nft::expr::{Decoded, Expressions};
+use chainwright::xt::Family;
+
+/// Any expression of each kind, on packets of which everything or nothing is known: it is carried out, or it splits the
+/// branch into parts that there can be, in which it is carried out in the end, or it says why it cannot be.
+#[test]
+fn no_expression_is_passed_over() {
+    use proptest::strategy::{Strategy, ValueTree};
+    use proptest::test_runner::TestRunner;
+
+    use crate::flow::Place;
+    use crate::{Node, Packet, Rules};
+    use chainwright::nft::expr::NAMES;
+    use chainwright::nft::live::FakeKernel;
+    use chainwright::nft::{Connection, Family as NftFamily, Scope, Table, Transaction};
+
+    let mut nft: Connection = FakeKernel::new().connect().unwrap();
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(NftFamily::INET, "t")).unwrap();
+    nft.commit(&tx).unwrap();
+    let snapshot = nft.snapshot(Scope::all()).unwrap();
+    let mut runner = TestRunner::deterministic();
+    let kinds = Decoded::strategies(1);
+    assert_eq!(kinds.len(), NAMES.len() + 1);
+    let mut unknown = 0;
+    for (kind, strategy) in kinds {
+        for turn in 0..24 {
+            let decoded = strategy.new_tree(&mut runner).unwrap().current();
+            let mut list = Expressions::new();
+            list.push_decoded(&decoded);
+            let Some(Ok(expression)) = list.iter().next() else {
+                continue; // too long for a rule
+            };
+            let rules = Rules::new().with_nft(&snapshot);
+            let (family, addresses) = match turn % 2 {
+                0 => (Family::Ipv4, ["192.0.2.1:1", "192.0.2.2:80"]),
+                _ => (Family::Ipv6, ["[2001:db8::1]:1", "[2001:db8::2]:80"]),
+            };
+            let hook = Hook::ALL[turn % 5];
+            let direction = match hook {
+                Hook::Output | Hook::Postrouting => Direction::Out,
+                _ => Direction::In,
+            };
+            let place = Place {
+                node: Node::default(),
+                direction,
+                sets_may_differ: true,
+            };
+            let mut flow = Flow::new(family, hook, Arc::new(place));
+            if turn % 4 < 2 {
+                let [from, to] = addresses.map(|address| address.parse().unwrap());
+                let packet = Packet::tcp(direction, from, to);
+                crate::known::enter(&mut flow, &packet);
+                flow.track();
+            }
+            let mut parts = vec![(flow, Registers::new(), Vec::new())];
+            let mut carried_out = 0;
+            while let Some((mut flow, mut registers, mut changes)) = parts.pop() {
+                flow.begin();
+                let mut machine = Machine {
+                    flow: &mut flow,
+                    registers: &mut registers,
+                    changes: &mut changes,
+                    table: &rules.tables()[0],
+                    rest: ExpressionIter::new(&[]),
+                };
+                match machine.carry_out(&expression) {
+                    Ok(_) => {}
+                    Err(Open::Unknown(why)) => {
+                        assert!(!why.is_empty(), "{kind}");
+                        unknown += 1;
+                    }
+                    Err(Open::Split(ways)) => {
+                        assert!(ways.len() > 1, "{kind}: {decoded}");
+                        for way in ways {
+                            let mut part = flow.clone();
+                            assert!(part.take(&way), "{kind}: {decoded}: {way:?}");
+                            parts.push((part, registers.clone(), changes.clone()));
+                        }
+                    }
+                }
+                carried_out += 1;
+                assert!(carried_out < 10_000, "{kind}: {decoded}");
+            }
+        }
+    }
+    assert!(unknown > 0);
+}
+
+/// Whether a rule of these expressions goes on, for each branch in the end.
+fn ends_of<'s>(
+    flow: Flow,
+    registers: Registers,
+    list: &'s Expressions<'_>,
+    table: &TableOfRules<'s>,
+) -> Vec<(bool, Flow)> {
+    let (mut parts, mut ends) = (vec![(flow, registers, list.iter())], Vec::new());
+    while let Some((mut flow, mut registers, mut rest)) = parts.pop() {
+        let before = rest.clone();
+        let Some(expression) = rest.next() else {
+            ends.push((true, flow));
+            continue;
+        };
+        flow.begin();
+        let mut machine = Machine {
+            flow: &mut flow,
+            registers: &mut registers,
+            changes: &mut Vec::new(),
+            table,
+            rest: rest.clone(),
+        };
+        match machine.carry_out(&expression.unwrap()) {
+            Ok(Went::On) => {
+                flow.end();
+                parts.push((flow, registers, rest));
+            }
+            Ok(Went::Break) => ends.push((false, flow)),
+            Err(Open::Split(ways)) => parts.extend(ways.iter().map(|way| {
+                let mut part = flow.clone();
+                assert!(part.take(way));
+                (part, registers.clone(), before.clone())
+            })),
+            other => panic!("{other:?}"),
+        }
+    }
+    ends
+}
+
+/// `tcp dport 10-20` is two comparisons: a branch splits into the ports inside and those outside, not into those below and
+/// above, each of which would walk all later rules.
+#[test]
+fn comparisons_by_order_of_the_same_bytes_are_one_question() {
+    use crate::flow::Place;
+    use crate::value::Test;
+    use crate::{Field, Node, Rules};
+    use chainwright::nft::expr::{Cmp, CmpOp};
+    use chainwright::nft::live::FakeKernel;
+    use chainwright::nft::{Connection, Family as NftFamily, Scope, Table, Transaction};
+
+    const ALL: Option<(u128, u128)> = Some((0, 0xffff));
+    let mut nft: Connection = FakeKernel::new().connect().unwrap();
+    let mut tx = Transaction::new();
+    tx.add(&Table::new(NftFamily::INET, "t")).unwrap();
+    nft.commit(&tx).unwrap();
+    let snapshot = nft.snapshot(Scope::all()).unwrap();
+    for (comparisons, inside) in [
+        (&[(CmpOp::GTE, 10), (CmpOp::LTE, 20)][..], Some((10, 20))),
+        (&[(CmpOp::GT, 9), (CmpOp::LT, 21)], Some((10, 20))),
+        (&[(CmpOp::LTE, 20), (CmpOp::GTE, 10)], Some((10, 20))),
+        (
+            &[(CmpOp::GTE, 3), (CmpOp::LT, 21), (CmpOp::GT, 9)],
+            Some((10, 20)),
+        ),
+        (&[(CmpOp::GTE, 20), (CmpOp::LTE, 20)], Some((20, 20))),
+        (&[(CmpOp::GTE, 20)], Some((20, 0xffff))),
+        (&[(CmpOp::LT, 20)], Some((0, 19))),
+        (&[(CmpOp::GTE, 0), (CmpOp::LTE, 0xffff)], ALL),
+        (&[(CmpOp::GTE, 21), (CmpOp::LTE, 20)], None),
+        (&[(CmpOp::LT, 0)], None),
+        (&[(CmpOp::GT, 0xffff)], None),
+    ] {
+        let mut list = Expressions::new();
+        for (op, end) in comparisons {
+            let end = u16::to_be_bytes(*end);
+            list.push(&Cmp::new(Register(1), *op, &end));
+        }
+        let rules = Rules::new().with_nft(&snapshot);
+        let table = &rules.tables()[0];
+        let place = Arc::new(Place {
+            node: Node::default(),
+            direction: Direction::In,
+            sets_may_differ: true,
+        });
+        let mut flow = Flow::new(Family::Ipv4, Hook::Input, place);
+        let port = flow.get(Field::DestinationPort);
+        let mut registers = Registers::new();
+        registers.store(Register(1), &port, Order::Network).unwrap();
+        let found = ends_of(flow.clone(), registers.clone(), &list, table);
+        let number = if inside.is_none() || inside == ALL {
+            1
+        } else {
+            2
+        };
+        assert_eq!(found.len(), number, "{comparisons:?}");
+        for (goes_on, mut flow) in found {
+            match inside {
+                Some((low, high)) => {
+                    let is = flow.ask(&port, Test::Within(low, high));
+                    assert_eq!(is.unwrap(), goes_on, "{comparisons:?}");
+                }
+                None => assert!(!goes_on, "{comparisons:?}"),
+            }
+            assert!(!goes_on || flow.ends_of(&port) == inside);
+        }
+        for number in [0, 9, 10, 11, 19, 20, 21, 0xffff] {
+            registers
+                .store_bytes(Register(1), &u16::to_be_bytes(number))
+                .unwrap();
+            let found = ends_of(flow.clone(), registers.clone(), &list, table);
+            let inside = inside.is_some_and(|(low, high)| (low..=high).contains(&number.into()));
+            let found: Vec<_> = found.iter().map(|(goes_on, _)| *goes_on).collect();
+            assert_eq!(found, [inside], "{comparisons:?}: {number}");
+        }
+    }
+}

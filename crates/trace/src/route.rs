@@ -1,0 +1,268 @@
+//! What the kernel's routes and the machine's addresses say of a packet.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use super::field::{Field, name_value};
+use super::flow::{Flow, Open};
+use super::packet::{Direction, Hook};
+use super::value::Value;
+use chainwright::nft::expr::{FibFlags, FibResult, MetaKey, RtKey};
+use chainwright::xt::Family;
+
+/// Kinds of addresses (`RTN_*`).
+const UNICAST: u128 = 1;
+pub(super) const LOCAL: u128 = 2;
+const BROADCAST: u128 = 3;
+pub(super) const ANYCAST: u128 = 4;
+const MULTICAST: u128 = 5;
+pub(super) const UNREACHABLE: u128 = 7;
+/// The last of the kinds that there are.
+const LAST_KIND: u128 = 11;
+
+/// An address of a family from its number.
+pub(super) fn address(family: Family, number: u128) -> IpAddr {
+    match family {
+        Family::Ipv4 => Ipv4Addr::from(number as u32).into(),
+        Family::Ipv6 => Ipv6Addr::from(number).into(),
+    }
+}
+
+/// An address as a number.
+pub(super) fn address_number(address: IpAddr) -> u128 {
+    match address {
+        IpAddr::V4(address) => address.to_bits().into(),
+        IpAddr::V6(address) => address.to_bits(),
+    }
+}
+
+/// Whether an address is of a family.
+pub(super) const fn is_of(address: IpAddr, family: Family) -> bool {
+    matches!(
+        (address, family),
+        (IpAddr::V4(_), Family::Ipv4) | (IpAddr::V6(_), Family::Ipv6)
+    )
+}
+
+impl Flow {
+    /// Which kind of an address the source or destination is to this machine (`RTN_*`), as far as that is known.
+    pub(super) fn address_kind(&mut self, field: Field) -> Value {
+        let flags = match field {
+            Field::Source => FibFlags::SADDR,
+            _ => FibFlags::DADDR,
+        };
+        let kept = Field::Fib(flags, FibResult::ADDRTYPE);
+        if self.peek(kept).is_some() {
+            return self.get(kept);
+        }
+        let known = self
+            .number(field)
+            .map(|number| address(self.family, number));
+        let as_it_came = field == Field::Destination && !self.tracking.diverted;
+        let kinds = match known {
+            Some(address) if address.is_multicast() => vec![(MULTICAST, MULTICAST)],
+            Some(IpAddr::V4(Ipv4Addr::BROADCAST)) => vec![(BROADCAST, BROADCAST)],
+            Some(address) if address.is_loopback() => vec![(LOCAL, LOCAL)],
+            _ if as_it_came => match self.place.direction {
+                Direction::In | Direction::Local => vec![(LOCAL, LOCAL)],
+                Direction::Forwarded | Direction::Out => vec![(UNICAST, UNICAST)],
+            },
+            _ if field == Field::Destination && self.tracking.redirected => vec![(LOCAL, LOCAL)],
+            Some(address) => match self.place.node.has_address(address) {
+                Some(true) => vec![(LOCAL, LOCAL)],
+                Some(false) => vec![(0, LOCAL - 1), (LOCAL + 1, LAST_KIND)],
+                None => vec![(0, LAST_KIND)],
+            },
+            None => vec![(0, LAST_KIND)],
+        };
+        self.limit(kept, kinds);
+        self.get(kept)
+    }
+
+    /// Whether the destination is this machine's, so that the packet is delivered.
+    ///
+    /// # Errors
+    /// The branch splits.
+    pub(super) fn is_for_this_machine(&mut self) -> Result<bool, Open> {
+        if self.tracking.redirected {
+            return Ok(true);
+        }
+        if !self.tracking.diverted {
+            return Ok(matches!(
+                self.place.direction,
+                Direction::In | Direction::Local
+            ));
+        }
+        match self.number(Field::Destination) {
+            Some(number) => {
+                let address = address(self.family, number);
+                match self.place.node.has_address(address) {
+                    Some(is) => Ok(is),
+                    None => self.always(format!("{address} is an address of this machine")),
+                }
+            }
+            None => self.always("the new destination is an address of this machine"),
+        }
+    }
+
+    /// That a field of the packet was rewritten: what was known because of its old value is no longer.
+    pub(super) fn rewritten(&mut self, field: Field) {
+        let which = match field {
+            Field::Source => FibFlags::SADDR,
+            Field::Destination => {
+                self.tracking.diverted = true;
+                self.tracking.redirected = false;
+                FibFlags::DADDR
+            }
+            _ => return,
+        };
+        self.forget_if(|field| match field {
+            Field::Fib(flags, _) => flags.contains(which),
+            Field::Route(_) => true,
+            _ => false,
+        });
+    }
+
+    /// That the packet comes in, or leaves, by an interface of this name, as far as that is known.
+    pub(super) fn set_interface(&mut self, incoming: bool, name: Option<&[u8]>) {
+        let (name_field, index, hardware, group, kind) = match incoming {
+            true => (
+                Field::InName,
+                Field::InIndex,
+                MetaKey::IIFTYPE,
+                MetaKey::IIFGROUP,
+                MetaKey::IIFKIND,
+            ),
+            false => (
+                Field::OutName,
+                Field::OutIndex,
+                MetaKey::OIFTYPE,
+                MetaKey::OIFGROUP,
+                MetaKey::OIFKIND,
+            ),
+        };
+        for field in [
+            name_field,
+            index,
+            Field::Meta(hardware),
+            Field::Meta(group),
+            Field::Meta(kind),
+        ] {
+            self.forget(field);
+        }
+        let Some(name) = name else {
+            return;
+        };
+        const LOOPBACK: u128 = 772;
+        self.set_number(name_field, name_value(name));
+        if name == b"lo" {
+            self.set_number(index, 1);
+            self.set_number(Field::Meta(hardware), LOOPBACK);
+        }
+        let place = self.place.clone();
+        if let Some(interface) = place.node.interface(name.into()) {
+            if let Some(number) = interface.index {
+                self.set_number(index, number.into());
+            }
+            if let Some(number) = interface.hardware {
+                self.set_number(Field::Meta(hardware), number.into());
+            }
+            if let Some(number) = interface.group {
+                self.set_number(Field::Meta(group), number.into());
+            }
+        }
+    }
+
+    /// The first address of an interface that the packet comes in or leaves by, as far as that is known.
+    pub(super) fn address_of(&mut self, incoming: bool) -> Value {
+        let bits = self.address_bits();
+        let field = match incoming {
+            true => Field::InName,
+            false => Field::OutName,
+        };
+        let family = self.family;
+        let words = match self.number(field) {
+            Some(number) => {
+                let bytes = number.to_be_bytes();
+                let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(16);
+                let place = self.place.clone();
+                let found = place.node.interface(bytes[..end].into());
+                let address = found.and_then(|interface| {
+                    let mut addresses = interface.addresses.iter();
+                    addresses.find(|address| is_of(**address, family))
+                });
+                if let Some(address) = address {
+                    return Value::known(address_number(*address), bits);
+                }
+                if &bytes[..end] == b"lo" {
+                    return Value::known(self.loopback(), bits);
+                }
+                format!("an address of {}", bytes[..end].escape_ascii())
+            }
+            None if incoming => "an address of the interface that it came in by".to_owned(),
+            None => "an address of the interface that it leaves by".to_owned(),
+        };
+        let last = super::domain::ones(bits);
+        self.fresh(words, bits, vec![(0, last)], false)
+    }
+
+    /// The machine's address to itself.
+    pub(super) const fn loopback(&self) -> u128 {
+        match self.family {
+            Family::Ipv4 => 0x7f00_0001,
+            Family::Ipv6 => 1,
+        }
+    }
+
+    /// Whether rules see here by which interface the packet came in. Behind the forward hook they do since Linux 5.7.
+    pub(super) fn has_in(&self) -> bool {
+        let from_here = matches!(self.place.direction, Direction::Out | Direction::Local);
+        match self.hook {
+            Hook::Prerouting | Hook::Input | Hook::Forward => true,
+            Hook::Output => false,
+            Hook::Postrouting => !from_here,
+        }
+    }
+
+    /// Whether rules see here by which interface the packet leaves.
+    pub(super) const fn has_out(&self) -> bool {
+        matches!(self.hook, Hook::Forward | Hook::Output | Hook::Postrouting)
+    }
+
+    /// Whether the packet has a link layer's header for rules to see here.
+    pub(super) fn has_link_header(&self) -> bool {
+        let from_here = matches!(self.place.direction, Direction::Out | Direction::Local);
+        !from_here || self.has_in()
+    }
+
+    /// What the routing tables say of an address.
+    pub(super) fn fib(&mut self, flags: FibFlags, result: FibResult) -> Value {
+        if result == FibResult::ADDRTYPE {
+            let field = match flags.contains(FibFlags::SADDR) {
+                true => Field::Source,
+                false => Field::Destination,
+            };
+            let kind = self.address_kind(field);
+            // Only as it concerns one device, a local address may be none.
+            let narrowed = flags.intersects(FibFlags::IIF | FibFlags::OIF);
+            if !narrowed || self.known(&kind).is_some_and(|kind| kind != LOCAL) {
+                return kind;
+            }
+        }
+        match flags.contains(FibFlags::PRESENT) {
+            true => self.limited(Field::Fib(flags, result), 1),
+            false => self.get(Field::Fib(flags, result)),
+        }
+    }
+
+    /// What is known of the packet's route; `None` where it has none yet.
+    pub(super) fn route(&mut self, key: RtKey) -> Option<Value> {
+        if self.hook == Hook::Prerouting && !self.tracking.looped {
+            return None;
+        }
+        match (key, self.family) {
+            (RtKey::NEXTHOP4, Family::Ipv6) | (RtKey::NEXTHOP6, Family::Ipv4) => None,
+            (RtKey::XFRM, _) => Some(self.limited(Field::Route(key), 1)),
+            _ => Some(self.get(Field::Route(key))),
+        }
+    }
+}

@@ -1,0 +1,454 @@
+//! Sets and maps: what a key finds there.
+
+use std::sync::{Arc, OnceLock};
+
+use bstr::{BStr, BString};
+use hashbrown::HashMap;
+
+use super::flow::{Flow, Open};
+use super::registers::{Order, Registers, bits_of, ordered};
+use super::rules::TableOfRules;
+use super::value::{Bit, Test, Value};
+use chainwright::nft::expr::{Data, Register};
+use chainwright::nft::{DataType, ElementRef, SetFlags, SnapshotTable};
+
+/// As many questions are asked of a key that is not known before that is given up.
+const MOST_WAYS: usize = 4096;
+
+/// A set as it is looked through.
+#[derive(Debug)]
+pub(super) struct Set<'s> {
+    pub(super) name: &'s BStr,
+    pub(super) key_length: usize,
+    key_type: DataType,
+    /// Whether rules add or delete elements.
+    is_filled: bool,
+    is_map: bool,
+    shape: Shape<'s>,
+    catch_all: Option<ElementRef<'s>>,
+    /// For keys that are not known, made when the first one asks.
+    groups: OnceLock<Groups<'s>>,
+}
+
+/// The keys that lead to the same, as numbers, and an element of each.
+#[derive(Debug)]
+struct Groups<'s> {
+    keys: Vec<Vec<(u128, u128)>>,
+    elements: Vec<ElementRef<'s>>,
+}
+
+#[derive(Debug)]
+enum Shape<'s> {
+    /// Single keys.
+    Keys(HashMap<&'s [u8], ElementRef<'s>>),
+    /// Ranges from a first key to a last one, in order.
+    Ranges(Vec<(Vec<u8>, Vec<u8>, ElementRef<'s>)>),
+    /// Several values at once, each in a range: where each begins and how long it is, and the elements.
+    Fields(
+        Vec<(usize, usize)>,
+        Vec<(&'s [u8], &'s [u8], ElementRef<'s>)>,
+    ),
+}
+
+/// What a key found.
+#[derive(Debug)]
+pub(super) enum Found<'s> {
+    /// An element of the set as it was.
+    Element(ElementRef<'s>),
+    /// One that a rule added on the packet's way, with its data.
+    Added(Arc<[Bit]>),
+}
+
+/// What a rule did to a set on the packet's way.
+#[derive(Debug, Clone)]
+pub(super) struct SetChange {
+    /// The table's number.
+    pub(super) table: usize,
+    pub(super) set: BString,
+    pub(super) key: Arc<[Bit]>,
+    /// The data of a map's element.
+    pub(super) data: Arc<[Bit]>,
+    pub(super) delete: bool,
+}
+
+impl<'s> Set<'s> {
+    /// The set of this name in a table.
+    pub(super) fn read(table: &SnapshotTable<'s>, name: &[u8]) -> Option<Self> {
+        let held = table.set(name)?;
+        let set = held.set();
+        let flags = set.flags().unwrap_or_default();
+        let key_length = set.key_length().unwrap_or_default() as usize;
+        let lengths: Vec<u32> = set
+            .description()
+            .and_then(|description| description.fields)
+            .map(|fields| fields.lengths().collect())
+            .unwrap_or_default();
+        let mut catch_all = None;
+        let elements = held.elements().filter(|element| {
+            if element.is_catch_all() {
+                catch_all = Some(*element);
+            }
+            !element.is_catch_all()
+        });
+        let shape = if flags.contains(SetFlags::INTERVAL) && lengths.len() > 1 {
+            let mut at = 0;
+            let fields = lengths.iter().map(|length| {
+                let field = (at, *length as usize);
+                at += (*length as usize).next_multiple_of(4);
+                field
+            });
+            let fields = fields.collect();
+            let ranges = elements.filter_map(|element| {
+                let from = element.key_bytes()?;
+                Some((from, element.key_end_bytes().unwrap_or(from), element))
+            });
+            Shape::Fields(fields, ranges.collect())
+        } else if flags.contains(SetFlags::INTERVAL) {
+            Shape::Ranges(ranges(elements))
+        } else {
+            let keys = elements.filter_map(|element| Some((element.key_bytes()?, element)));
+            Shape::Keys(keys.collect())
+        };
+        Some(Self {
+            name: set.name(),
+            key_length,
+            key_type: set.key_type().unwrap_or_default(),
+            is_filled: flags.intersects(SetFlags::EVAL | SetFlags::TIMEOUT),
+            is_map: flags.intersects(SetFlags::MAP | SetFlags::OBJECT),
+            shape,
+            catch_all,
+            groups: OnceLock::new(),
+        })
+    }
+
+    /// A key in words, as far as it is known.
+    pub(super) fn key_words(&self, flow: &Flow, bits: &[Bit]) -> String {
+        let mut types = vec![self.key_type.0];
+        while let [first, ..] = types[..]
+            && first > 0x3f
+        {
+            types.insert(1, first & 0x3f);
+            types[0] = first >> 6;
+        }
+        let mut rest = bits;
+        let mut words = Vec::new();
+        let last = types.len() - 1;
+        for (index, data_type) in types.iter().enumerate() {
+            let data_type = DataType(*data_type);
+            let length = match data_type {
+                _ if index == last => rest.len() / 8,
+                DataType::IPV6_ADDR | DataType::IFNAME => 16,
+                DataType::ETHER_ADDR | DataType::CGROUPSV2 => 8,
+                _ => 4,
+            };
+            let (field, behind) = rest.split_at((length * 8).min(rest.len()));
+            rest = behind;
+            words.push(field_words(flow, data_type, field));
+        }
+        words.join(" . ")
+    }
+
+    /// The element that a key which is known finds.
+    fn find(&self, key: &[u8]) -> Option<ElementRef<'s>> {
+        let found = match &self.shape {
+            Shape::Keys(keys) => keys.get(key).copied(),
+            Shape::Ranges(ranges) => {
+                let behind = ranges.partition_point(|(from, ..)| &from[..] <= key);
+                let last = ranges[..behind].last();
+                last.filter(|(_, to, _)| key <= &to[..])
+                    .map(|(.., element)| *element)
+            }
+            Shape::Fields(fields, elements) => {
+                let within = |(from, to, _): &&(&[u8], &[u8], ElementRef<'_>)| {
+                    fields.iter().all(|(at, length)| {
+                        let part = *at..at + length;
+                        let ends = (from.get(part.clone()), to.get(part.clone()));
+                        match (key.get(part), ends) {
+                            (Some(key), (Some(from), Some(to))) => from <= key && key <= to,
+                            _ => false,
+                        }
+                    })
+                };
+                elements.iter().find(within).map(|(.., element)| *element)
+            }
+        };
+        found.or(self.catch_all)
+    }
+
+    /// The element that a key which is not known finds.
+    fn ask(&self, flow: &mut Flow, bits: &[Bit]) -> Result<Option<ElementRef<'s>>, Open> {
+        if bits.len() <= 128 && !matches!(self.shape, Shape::Fields(..)) {
+            let Groups { keys, elements } = self.groups.get_or_init(|| self.grouped());
+            if keys.len() > MOST_WAYS {
+                return Err(self.too_many());
+            }
+            let found = flow.ask_which(&Value::of_bits(bits), keys)?;
+            let found = found.and_then(|index| elements.get(index).copied());
+            return Ok(found.or(self.catch_all));
+        }
+        let ask_one = |flow: &mut Flow, from: &[u8], to: &[u8], fields: &[(usize, usize)]| {
+            for (at, length) in fields {
+                let part = *at..at + length;
+                let (Some(bits), Some(from), Some(to)) = (
+                    bits.get(at * 8..(at + length) * 8),
+                    from.get(part.clone()),
+                    to.get(part),
+                ) else {
+                    return Ok(false);
+                };
+                let is = match from == to {
+                    true => flow.ask_each(bits.iter().copied().zip(bools(from)))?,
+                    false => {
+                        let value = Value::of_bits(bits);
+                        flow.ask(&value, Test::Within(number(from), number(to)))?
+                    }
+                };
+                if !is {
+                    return Ok(false);
+                }
+            }
+            Ok::<_, Open>(true)
+        };
+        match &self.shape {
+            Shape::Keys(keys) => {
+                let whole = [(0, self.key_length)];
+                // Always in the same order.
+                let mut keys: Vec<_> = keys.iter().collect();
+                keys.sort_unstable_by_key(|(key, _)| **key);
+                for (key, element) in keys {
+                    if ask_one(flow, key, key, &whole)? {
+                        return Ok(Some(*element));
+                    }
+                }
+            }
+            Shape::Fields(fields, elements) => {
+                for (from, to, element) in elements {
+                    if ask_one(flow, from, to, fields)? {
+                        return Ok(Some(*element));
+                    }
+                }
+            }
+            Shape::Ranges(_) => {
+                return Err(Open::unknown(format!(
+                    "the key is not known, and the ranges of {} are too long to compare it with",
+                    self.name
+                )));
+            }
+        }
+        Ok(self.catch_all)
+    }
+
+    fn too_many(&self) -> Open {
+        Open::unknown(format!(
+            "the key is not known, and {} leads to more than {MOST_WAYS} different ends",
+            self.name
+        ))
+    }
+
+    fn grouped(&self) -> Groups<'s> {
+        let mut all: Vec<(u128, u128, ElementRef<'s>)> = match &self.shape {
+            Shape::Keys(keys) => keys
+                .iter()
+                .map(|(key, element)| (number(key), number(key), *element))
+                .collect(),
+            Shape::Ranges(ranges) => ranges
+                .iter()
+                .map(|(from, to, element)| (number(from), number(to), *element))
+                .collect(),
+            Shape::Fields(..) => Vec::new(),
+        };
+        all.sort_unstable_by_key(|(from, ..)| *from);
+        let (mut keys, mut elements) = (Vec::new(), Vec::new());
+        let mut by_data: HashMap<String, usize> = HashMap::new();
+        for (from, to, element) in all {
+            let group = match self.is_map || has_expressions(&element) {
+                false => 0,
+                true => {
+                    let data = match has_expressions(&element) {
+                        true => format!("{from}"), // each has its own state
+                        false => format!("{:?} {:?}", element.data(), element.object()),
+                    };
+                    let next = by_data.len();
+                    *by_data.entry(data).or_insert(next)
+                }
+            };
+            if group == keys.len() {
+                keys.push(Vec::new());
+                elements.push(element);
+            }
+            if let Some(group) = keys.get_mut(group) {
+                group.push((from, to));
+            }
+        }
+        Groups { keys, elements }
+    }
+}
+
+fn has_expressions(element: &ElementRef<'_>) -> bool {
+    element.expression().is_some() || element.expressions().is_some()
+}
+
+/// Ranges from the keys that begin and end them.
+fn ranges<'s>(
+    elements: impl Iterator<Item = ElementRef<'s>>,
+) -> Vec<(Vec<u8>, Vec<u8>, ElementRef<'s>)> {
+    let mut ends: Vec<(&'s [u8], bool, ElementRef<'s>)> = elements
+        .filter_map(|element| Some((element.key_bytes()?, !element.is_interval_end(), element)))
+        .collect();
+    // An end before the beginning of the next one.
+    ends.sort_by(|one, other| (one.0, one.1).cmp(&(other.0, other.1)));
+    let mut found = Vec::with_capacity(ends.len() / 2 + 1);
+    for (index, (from, begins, element)) in ends.iter().enumerate() {
+        if !begins {
+            continue;
+        }
+        let to = match ends.get(index + 1) {
+            Some((next, ..)) => one_less(next),
+            None => vec![0xff; from.len()],
+        };
+        found.push((from.to_vec(), to, *element));
+    }
+    found
+}
+
+/// The key before this one.
+fn one_less(key: &[u8]) -> Vec<u8> {
+    let mut less = key.to_vec();
+    for byte in less.iter_mut().rev() {
+        *byte = byte.wrapping_sub(1);
+        if *byte != 0xff {
+            break;
+        }
+    }
+    less
+}
+
+/// Bytes as a number, the first on top; of more than sixteen the last.
+fn number(bytes: &[u8]) -> u128 {
+    bytes
+        .iter()
+        .fold(0, |number, byte| number << 8 | u128::from(*byte))
+}
+
+fn bools(bytes: &[u8]) -> impl Iterator<Item = bool> {
+    bits_of(bytes).map(|bit| bit == Bit::Known(true))
+}
+
+/// A field of a key in words.
+fn field_words(flow: &Flow, data_type: DataType, bits: &[Bit]) -> String {
+    use super::field::{Field, name_of, protocol_name};
+    if bits.len() > 128 {
+        return "a long key".to_owned();
+    }
+    let wide = Value::of_bits(bits);
+    let Some(number) = flow.known(&wide) else {
+        return flow.origin(&wide);
+    };
+    let length = bits.len() as u32;
+    let first = |wanted: u32| match length.checked_sub(wanted) {
+        Some(less) if less < 128 => number >> less,
+        _ => number,
+    };
+    match data_type {
+        DataType::IPV4_ADDR => Field::Source.value(first(32), 32),
+        DataType::IPV6_ADDR => Field::Source.value(first(128), 128),
+        DataType::INET_SERVICE => first(16).to_string(),
+        DataType::INET_PROTO => {
+            let number = first(8);
+            protocol_name(number).map_or_else(|| number.to_string(), str::to_owned)
+        }
+        DataType::IFNAME => name_of(first(128)),
+        DataType::MARK => {
+            let host = Value::of_bits(&ordered(bits.to_vec(), Order::Host));
+            format!("{:#x}", flow.known(&host).unwrap_or(number))
+        }
+        _ => format!("{number:#x}"),
+    }
+}
+
+impl Flow {
+    /// Looks up what stands in a register.
+    ///
+    /// # Errors
+    /// The branch splits, or the set is not there.
+    pub(super) fn lookup<'s>(
+        &mut self,
+        registers: &Registers,
+        changes: &[SetChange],
+        table: &TableOfRules<'s>,
+        set: &Set<'s>,
+        register: Register,
+    ) -> Result<Option<Found<'s>>, Open> {
+        let missing = || Open::unknown("it looks up a register that there is not");
+        if changes.is_empty()
+            && !(set.is_filled && self.place.sets_may_differ)
+            && let Some(key) = registers.known(self, register, set.key_length)
+        {
+            return Ok(set.find(&key).map(Found::Element));
+        }
+        let bits = registers
+            .bits(register, set.key_length)
+            .ok_or_else(missing)?;
+        for change in changes.iter().rev() {
+            if change.table != table.number || change.set != set.name {
+                continue;
+            }
+            if self.same(set, &bits, &change.key)? {
+                return Ok(match change.delete {
+                    true => None,
+                    false => Some(Found::Added(change.data.clone())),
+                });
+            }
+        }
+        let known = registers.known(self, register, set.key_length);
+        if set.is_filled && self.place.sets_may_differ {
+            let words = format!(
+                "{} is in {}, which rules fill",
+                set.key_words(self, &bits),
+                set.name
+            );
+            if !self.always(words)? {
+                return Ok(None);
+            }
+            return match known.and_then(|key| set.find(&key)) {
+                Some(element) => Ok(Some(Found::Element(element))),
+                None if set.is_map => Err(Open::unknown(format!(
+                    "what {} has for a key that rules may have put there",
+                    set.name
+                ))),
+                None => Ok(Some(Found::Added([].into()))),
+            };
+        }
+        match known {
+            Some(key) => Ok(set.find(&key).map(Found::Element)),
+            None => Ok(set.ask(self, &bits)?.map(Found::Element)),
+        }
+    }
+
+    /// Whether two keys are the same.
+    fn same(&mut self, set: &Set<'_>, one: &[Bit], other: &[Bit]) -> Result<bool, Open> {
+        let mut asked = Vec::new();
+        for (one, other) in one.iter().zip(other) {
+            match (*one, *other) {
+                (one, other) if one == other => {}
+                (Bit::Known(_), Bit::Known(_)) => return Ok(false),
+                (Bit::Known(set), open) | (open, Bit::Known(set)) => asked.push((open, set)),
+                _ => {
+                    return self.always(format!(
+                        "a key that is not known is one that was put into {} on the way",
+                        set.name
+                    ));
+                }
+            }
+        }
+        self.ask_each(asked.into_iter())
+    }
+}
+
+/// The bits of what an element holds; none if that is no value.
+pub(super) fn data_bits(data: &Data<'_>) -> Vec<Bit> {
+    match data.as_value() {
+        Some(bytes) => bits_of(bytes).collect(),
+        None => Vec::new(),
+    }
+}

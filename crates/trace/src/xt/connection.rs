@@ -1,0 +1,243 @@
+//! Matches of what connection tracking knows.
+
+use super::super::field::{Field, TupleField};
+use super::super::flow::{Flow, Open};
+use super::super::packet::State;
+use super::super::route::address_number;
+use super::super::value::Test;
+use super::{holds, is};
+use chainwright::nft::expr::CtKey;
+use chainwright::xt::Compared;
+use chainwright::xt::matches::PortRange;
+use chainwright::xt::matches::cluster::Cluster;
+use chainwright::xt::matches::connbytes::{Connbytes, ConnbytesDirection, ConnbytesMode};
+use chainwright::xt::matches::connlabel::Connlabel;
+use chainwright::xt::matches::connmark::Connmark;
+use chainwright::xt::matches::conntrack::{
+    Conntrack, ConntrackAddress, ConntrackDirection, ConntrackState,
+};
+use chainwright::xt::matches::helper::Helper;
+use chainwright::xt::matches::ipvs::Ipvs;
+
+/// The states that a packet's connection can be in; the match has two more.
+const STATES: [(ConntrackState, State); 5] = [
+    (ConntrackState::INVALID, State::Invalid),
+    (ConntrackState::ESTABLISHED, State::Established),
+    (ConntrackState::RELATED, State::Related),
+    (ConntrackState::NEW, State::New),
+    (ConntrackState::UNTRACKED, State::Untracked),
+];
+/// Bits of the status: a translation is done at the source, at the destination.
+const SOURCE_TRANSLATED: u128 = 1 << 4;
+const DESTINATION_TRANSLATED: u128 = 1 << 5;
+
+fn has_state(flow: &mut Flow, states: ConntrackState) -> Result<bool, Open> {
+    let wanted: Vec<(u128, u128)> = STATES
+        .iter()
+        .filter(|(state, _)| states.contains(*state))
+        .map(|(_, state)| (state.bit(), state.bit()))
+        .collect();
+    let state = flow.state();
+    if !wanted.is_empty() && flow.ask(&state, Test::Among(&wanted))? {
+        return Ok(true);
+    }
+    if !states.intersects(ConntrackState::SNAT | ConntrackState::DNAT) || !flow.has_connection()? {
+        return Ok(false);
+    }
+    for (state, bit) in [
+        (ConntrackState::SNAT, SOURCE_TRANSLATED),
+        (ConntrackState::DNAT, DESTINATION_TRANSLATED),
+    ] {
+        let test = Test::Masked {
+            mask: bit,
+            value: bit,
+        };
+        if states.contains(state) && status_is(flow, test)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn status_is(flow: &mut Flow, test: Test<'_>) -> Result<bool, Open> {
+    let status = flow.connection_status()?;
+    is(flow, status, test)
+}
+
+pub(super) fn conntrack(flow: &mut Flow, conntrack: &Conntrack) -> Result<bool, Open> {
+    if !holds(conntrack.state.as_ref(), |states| has_state(flow, *states))? {
+        return Ok(false);
+    }
+    if !flow.has_connection()? {
+        // Nothing else is looked at then.
+        return Ok(conntrack.state.is_some());
+    }
+    if let Some(direction) = conntrack.direction {
+        let wanted = u128::from(direction == ConntrackDirection::Reply);
+        let value = flow.connection_direction()?;
+        if !is(flow, value, Test::Is(wanted))? {
+            return Ok(false);
+        }
+    }
+    if let Some(tuples) = &conntrack.tuples {
+        use TupleField as T;
+        for (field, wanted) in [
+            (T::OriginalSource, &tuples.original_source),
+            (T::OriginalDestination, &tuples.original_destination),
+            (T::ReplySource, &tuples.reply_source),
+            (T::ReplyDestination, &tuples.reply_destination),
+        ] {
+            if !has_address(flow, field, wanted.as_ref())? {
+                return Ok(false);
+            }
+        }
+    }
+    let protocol = holds(conntrack.protocol.as_ref(), |protocol| {
+        flow.is(Field::Protocol, Test::Is((*protocol).into()))
+    })?;
+    if !protocol {
+        return Ok(false);
+    }
+    if let Some(tuples) = &conntrack.tuples {
+        use TupleField as T;
+        for (field, wanted) in [
+            (T::OriginalSourcePort, tuples.original_source_port),
+            (T::OriginalDestinationPort, tuples.original_destination_port),
+            (T::ReplySourcePort, tuples.reply_source_port),
+            (T::ReplyDestinationPort, tuples.reply_destination_port),
+        ] {
+            if !has_port(flow, field, wanted)? {
+                return Ok(false);
+            }
+        }
+    }
+    let status = holds(conntrack.status.as_ref(), |status| {
+        let mask = u128::from(status.bits());
+        // Without any bit it is a connection that has none of them, and of that there is one: the kernel asks for any.
+        match mask {
+            0 => Ok(false),
+            mask => Ok(!status_is(flow, Test::Masked { mask, value: 0 })?),
+        }
+    })?;
+    if !status {
+        return Ok(false);
+    }
+    holds(conntrack.expiry.as_ref(), |expiry| {
+        // In milliseconds there.
+        let (first, last) = (
+            u64::from(expiry.min) * 1_000,
+            u64::from(expiry.max) * 1_000 + 999,
+        );
+        let held = flow.ct(CtKey::EXPIRATION, None)?;
+        is(flow, held, Test::Within(first.into(), last.into()))
+    })
+}
+
+fn has_address(
+    flow: &mut Flow,
+    field: TupleField,
+    wanted: Option<&Compared<ConntrackAddress>>,
+) -> Result<bool, Open> {
+    holds(wanted, |address| {
+        let mask = address_number(address.mask.address());
+        let value = address_number(address.address) & mask;
+        let held = flow.tuple(field)?;
+        is(flow, held, Test::Masked { mask, value })
+    })
+}
+
+fn has_port(flow: &mut Flow, field: TupleField, wanted: Option<PortRange>) -> Result<bool, Open> {
+    let Some(range) = wanted else {
+        return Ok(true);
+    };
+    let held = flow.tuple(field)?;
+    let within = Test::Within(range.first.into(), range.last.into());
+    Ok(is(flow, held, within)? != range.invert)
+}
+
+pub(super) fn connmark(flow: &mut Flow, connmark: &Connmark) -> Result<bool, Open> {
+    let Some(held) = flow.connection_mark()? else {
+        return Ok(false);
+    };
+    let (mask, value) = (u128::from(connmark.mask), u128::from(connmark.value));
+    let held = value & !mask == 0 && flow.ask(&held, Test::Masked { mask, value })?;
+    Ok(held != connmark.invert)
+}
+
+pub(super) fn connlabel(flow: &mut Flow, connlabel: &Connlabel) -> Result<bool, Open> {
+    let Some(labels) = flow.connection_labels()? else {
+        return Ok(connlabel.invert);
+    };
+    let bit = 1_u128.checked_shl(connlabel.label.into()).unwrap_or(0);
+    if connlabel.set {
+        let field = Field::Ct(CtKey::LABELS, None);
+        flow.set(field, labels.masked(!bit, bit));
+        return Ok(!connlabel.invert);
+    }
+    let test = Test::Masked {
+        mask: bit,
+        value: bit,
+    };
+    Ok(flow.ask(&labels, test)? != connlabel.invert)
+}
+
+pub(super) fn connbytes(flow: &mut Flow, connbytes: &Connbytes) -> Result<bool, Open> {
+    let key = match connbytes.mode {
+        ConnbytesMode::Packets => CtKey::PKTS,
+        ConnbytesMode::Bytes => CtKey::BYTES,
+        ConnbytesMode::AveragePacket => CtKey::AVGPKT,
+    };
+    let direction = match connbytes.direction {
+        ConnbytesDirection::Original => Some(0),
+        ConnbytesDirection::Reply => Some(1),
+        ConnbytesDirection::Both => None,
+    };
+    let Some(held) = flow.ct(key, direction)? else {
+        return Ok(false);
+    };
+    let (from, to) = (connbytes.from, connbytes.to);
+    let within = Test::Within(from.min(to).into(), from.max(to).into());
+    // A range that ends before it begins is negated.
+    Ok(flow.ask(&held, within)? != (from > to))
+}
+
+/// A name as the kernel keeps it; empty for any.
+pub(super) fn helper(flow: &mut Flow, helper: &Helper) -> Result<bool, Open> {
+    if !flow.has_connection()? {
+        return Ok(helper.invert);
+    }
+    let words = match helper.name.is_empty() {
+        true => "a helper announced its connection".to_owned(),
+        false => format!("the helper {} announced its connection", helper.name),
+    };
+    Ok(flow.always(words)? != helper.invert)
+}
+
+/// A hash of the connection's source says which of the nodes a packet is for.
+pub(super) fn cluster(flow: &mut Flow, cluster: &Cluster) -> Result<bool, Open> {
+    if !flow.has_connection()? {
+        return Ok(false);
+    }
+    let field = Field::Tuple(TupleField::OriginalSource);
+    let of = match flow.tuple(TupleField::OriginalSource)? {
+        Some(source) if flow.known(&source).is_some() => flow.words(field, &source),
+        _ => field.to_string(),
+    };
+    let is = flow.always(format!(
+        "the hash of {of} with the seed {:#x} is for the nodes {:#x} of {}",
+        cluster.hash_seed, cluster.nodes, cluster.total_nodes
+    ))?;
+    Ok(is != cluster.invert)
+}
+
+pub(super) fn ipvs(flow: &mut Flow, ipvs: &Ipvs) -> Result<bool, Open> {
+    let of_ipvs = flow.always("the packet belongs to a connection of IPVS")?;
+    match ipvs {
+        Ipvs::None => Ok(!of_ipvs),
+        Ipvs::Connection(_) if !of_ipvs => Ok(false),
+        Ipvs::Connection(_) => {
+            let words = super::words(&chainwright::xt::Match::Ipvs(*ipvs));
+            flow.always(format!("its connection of IPVS is as `{words}` says"))
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! Matches that count, measure or leave it to chance: what they say of a packet the rule alone does not say.
+
+use super::super::field::Field;
+use super::super::flow::{Flow, Open};
+use super::super::value::Test;
+use chainwright::nft::expr::MetaKey;
+use chainwright::xt::Match;
+use chainwright::xt::matches::connlimit::Connlimit;
+use chainwright::xt::matches::cpu::Cpu;
+use chainwright::xt::matches::hashlimit::Hashlimit;
+use chainwright::xt::matches::limit::Limit;
+use chainwright::xt::matches::nfacct::Nfacct;
+use chainwright::xt::matches::quota::Quota;
+use chainwright::xt::matches::rateest::Rateest;
+use chainwright::xt::matches::statistic::{Statistic, StatisticMode};
+use chainwright::xt::matches::time::Time;
+
+/// A probability of 1 of `statistic`.
+const CERTAIN: f64 = (1_u64 << 31) as f64;
+
+/// A question of this moment: what the match says, in its own words.
+fn asks(flow: &mut Flow, what: &str, extension: &Match) -> Result<bool, Open> {
+    flow.once(format!("{what} of `{}`", super::words(extension)), None)
+}
+
+pub(super) fn statistic(flow: &mut Flow, statistic: Statistic) -> Result<bool, Open> {
+    let words = super::words(&Match::Statistic(statistic));
+    let probability = match statistic.mode {
+        StatisticMode::Random { probability } => f64::from(probability) / CERTAIN,
+        StatisticMode::Nth { every, .. } => 1.0 / f64::from(every.max(1)),
+    };
+    let is = flow.once(
+        format!("chosen by `{}`", words.replace("! ", "")),
+        Some(probability),
+    )?;
+    Ok(is != statistic.invert)
+}
+
+pub(super) fn limit(flow: &mut Flow, limit: &Limit) -> Result<bool, Open> {
+    asks(flow, "within the rate", &Match::Limit(*limit))
+}
+
+pub(super) fn hashlimit(flow: &mut Flow, hashlimit: &Hashlimit) -> Result<bool, Open> {
+    let of = match hashlimit.above {
+        true => "above the rate",
+        false => "within the rate",
+    };
+    asks(flow, of, &Match::Hashlimit(hashlimit.clone()))
+}
+
+pub(super) fn connlimit(flow: &mut Flow, connlimit: &Connlimit) -> Result<bool, Open> {
+    asks(flow, "within the number", &Match::Connlimit(*connlimit))
+}
+
+pub(super) fn quota(flow: &mut Flow, quota: Quota) -> Result<bool, Open> {
+    let left = flow.once(
+        format!("the quota of {} bytes is not used up", quota.bytes),
+        None,
+    )?;
+    Ok(left != quota.invert)
+}
+
+pub(super) fn rateest(flow: &mut Flow, rateest: &Rateest) -> Result<bool, Open> {
+    asks(
+        flow,
+        "the estimated rate is that",
+        &Match::Rateest(rateest.clone()),
+    )
+}
+
+/// One without a quota matches.
+pub(super) fn nfacct(flow: &mut Flow, nfacct: &Nfacct) -> Result<bool, Open> {
+    flow.once(
+        format!(
+            "the accounting object {} has no quota or is over it",
+            nfacct.name
+        ),
+        None,
+    )
+}
+
+pub(super) fn time(flow: &mut Flow, time: &Time) -> Result<bool, Open> {
+    flow.always(format!(
+        "the time is one of `{}`",
+        super::words(&Match::Time(*time))
+    ))
+}
+
+pub(super) fn cpu(flow: &mut Flow, cpu: &Cpu) -> Result<bool, Open> {
+    let is = flow.is(Field::Meta(MetaKey::CPU), Test::Is(cpu.cpu.into()))?;
+    Ok(is != cpu.invert)
+}

@@ -1,0 +1,349 @@
+//! Matches of what stands in the packet's headers.
+
+use super::super::field::{Field, PacketOption};
+use super::super::flow::{Flow, Open};
+use super::super::headers::{CWR, ECE};
+use super::super::value::Test;
+use super::{holds, is, named, option_bytes, within};
+use chainwright::nft::expr::PayloadBase;
+use chainwright::xt::Family;
+use chainwright::xt::matches::ah::Ah;
+use chainwright::xt::matches::dccp::{Dccp, DccpTypes};
+use chainwright::xt::matches::dscp::Dscp;
+use chainwright::xt::matches::ecn::Ecn;
+use chainwright::xt::matches::esp::Esp;
+use chainwright::xt::matches::icmp::{Icmp, IcmpCodes};
+use chainwright::xt::matches::icmp6::Icmp6;
+use chainwright::xt::matches::ipcomp::Ipcomp;
+use chainwright::xt::matches::length::Length;
+use chainwright::xt::matches::multiport::{Multiport, MultiportSide};
+use chainwright::xt::matches::osf::Osf;
+use chainwright::xt::matches::sctp::{Sctp, SctpChunks, SctpScope};
+use chainwright::xt::matches::string::String as StringMatch;
+use chainwright::xt::matches::tcp::Tcp;
+use chainwright::xt::matches::tcpmss::Tcpmss;
+use chainwright::xt::matches::tos::Tos;
+use chainwright::xt::matches::ttl::Hops;
+use chainwright::xt::matches::udp::Udp;
+use chainwright::xt::matches::{PortRange, SpiRange};
+
+/// What [`PacketOption::of`] says: whose option it is.
+const TCP: u8 = 1;
+const CHUNK: u8 = 3;
+const DCCP: u8 = 4;
+/// TCP's option for the maximal segment size.
+pub(super) const MSS: PacketOption = PacketOption { of: TCP, kind: 2 };
+
+/// Whether a number of the transport header is so; no where the packet has no such header.
+fn transport(flow: &mut Flow, offset: u32, length: u32, test: Test<'_>) -> Result<bool, Open> {
+    let value = flow.header(PayloadBase::TRANSPORT, offset, length)?;
+    is(flow, value, test)
+}
+
+fn port(flow: &mut Flow, field: Field, range: PortRange) -> Result<bool, Open> {
+    if range == PortRange::ANY {
+        return Ok(true);
+    }
+    within(flow, field, range.first, range.last, range.invert)
+}
+
+/// Whether both ports are as said.
+fn ports(flow: &mut Flow, source: PortRange, destination: PortRange) -> Result<bool, Open> {
+    Ok(port(flow, Field::SourcePort, source)? && port(flow, Field::DestinationPort, destination)?)
+}
+
+/// That the packet has a transport header; a later fragment has none.
+fn has_transport(flow: &mut Flow) -> Result<bool, Open> {
+    Ok(!flow.is_later_fragment()?)
+}
+
+pub(super) fn tcp(flow: &mut Flow, tcp: &Tcp) -> Result<bool, Open> {
+    if !has_transport(flow)? || !ports(flow, tcp.source, tcp.destination)? {
+        return Ok(false);
+    }
+    let (mask, comp) = (tcp.flags.mask.bits(), tcp.flags.comp.bits());
+    if (mask, comp, tcp.flags.invert) != (0, 0, false) {
+        let test = Test::Masked {
+            mask: mask.into(),
+            value: comp.into(),
+        };
+        let is = comp & !mask == 0 && flow.is(Field::TcpFlags, test)?;
+        if is == tcp.flags.invert {
+            return Ok(false);
+        }
+    }
+    holds(tcp.option.as_ref(), |kind| has(flow, TCP, *kind))
+}
+
+fn has(flow: &mut Flow, of: u8, kind: u8) -> Result<bool, Open> {
+    flow.has_option(PacketOption { of, kind })
+}
+
+pub(super) fn udp(flow: &mut Flow, udp: &Udp) -> Result<bool, Open> {
+    Ok(has_transport(flow)? && ports(flow, udp.source, udp.destination)?)
+}
+
+pub(super) fn multiport(flow: &mut Flow, multiport: &Multiport) -> Result<bool, Open> {
+    if !has_transport(flow)? {
+        return Ok(false);
+    }
+    let ranges: Vec<(u128, u128)> = multiport
+        .ports
+        .iter()
+        .filter(|range| range.start() <= range.end())
+        .map(|range| ((*range.start()).into(), (*range.end()).into()))
+        .collect();
+    let any = Test::Among(&ranges);
+    let is = match multiport.side {
+        MultiportSide::Source => flow.is(Field::SourcePort, any)?,
+        MultiportSide::Destination => flow.is(Field::DestinationPort, any)?,
+        MultiportSide::Either => {
+            flow.is(Field::SourcePort, any)? || flow.is(Field::DestinationPort, any)?
+        }
+    };
+    Ok(is != multiport.invert)
+}
+
+pub(super) fn sctp(flow: &mut Flow, sctp: &Sctp) -> Result<bool, Open> {
+    let any = PortRange::ANY;
+    let (source, destination) = (sctp.source.unwrap_or(any), sctp.destination.unwrap_or(any));
+    if !has_transport(flow)? || !ports(flow, source, destination)? {
+        return Ok(false);
+    }
+    match &sctp.chunks {
+        Some(chunks) => Ok(has_chunks(flow, chunks)? != chunks.invert),
+        None => Ok(true),
+    }
+}
+
+fn has_chunks(flow: &mut Flow, chunks: &SctpChunks) -> Result<bool, Open> {
+    let types = chunks.types.as_deref().unwrap_or_default();
+    let plain = types.iter().all(|chunk| chunk.mask == 0);
+    match (chunks.scope, &chunks.types, plain) {
+        (SctpScope::Any, Some(_), true) => {
+            for chunk in types {
+                if has(flow, CHUNK, chunk.kind)? {
+                    return Ok(true);
+                }
+            }
+            Ok(false)
+        }
+        (SctpScope::All, Some(_), true) => {
+            for chunk in types {
+                if !has(flow, CHUNK, chunk.kind)? {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        }
+        _ => {
+            let scope = match chunks.scope {
+                SctpScope::Any => "any",
+                SctpScope::All => "all",
+                SctpScope::Only => "only",
+            };
+            let kinds: Vec<_> = types
+                .iter()
+                .map(|chunk| format!("{}:{:#x}/{:#x}", chunk.kind, chunk.flags, chunk.mask))
+                .collect();
+            let kinds = match &chunks.types {
+                Some(_) => kinds.join(","),
+                None => "all".to_owned(),
+            };
+            flow.always(format!("the packet has {scope} of the chunks {kinds}"))
+        }
+    }
+}
+
+pub(super) fn dccp(flow: &mut Flow, dccp: &Dccp) -> Result<bool, Open> {
+    let any = PortRange::ANY;
+    let (source, destination) = (dccp.source.unwrap_or(any), dccp.destination.unwrap_or(any));
+    if !has_transport(flow)? || !ports(flow, source, destination)? {
+        return Ok(false);
+    }
+    let is = holds(dccp.types.as_ref(), |types| dccp_type(flow, *types))?;
+    Ok(is && holds(dccp.option.as_ref(), |kind| has(flow, DCCP, *kind))?)
+}
+
+/// The type stands in four bits of byte 8.
+fn dccp_type(flow: &mut Flow, types: DccpTypes) -> Result<bool, Open> {
+    let Some(byte) = flow.header(PayloadBase::TRANSPORT, 8, 1)? else {
+        return Ok(false);
+    };
+    let wanted: Vec<(u128, u128)> = (0..16)
+        .filter(|kind| types.bits() >> kind & 1 != 0)
+        .map(|kind| (kind, kind))
+        .collect();
+    let kind = byte.part(1, 4);
+    flow.ask(&kind, Test::Among(&wanted))
+}
+
+fn spis(flow: &mut Flow, offset: u32, length: u32, spis: SpiRange) -> Result<bool, Open> {
+    if spis == SpiRange::ANY {
+        return Ok(true);
+    }
+    let range = Test::Within(spis.first.into(), spis.last.into());
+    Ok(transport(flow, offset, length, range)? != spis.invert)
+}
+
+pub(super) fn esp(flow: &mut Flow, esp: &Esp) -> Result<bool, Open> {
+    Ok(has_transport(flow)? && spis(flow, 0, 4, esp.spis)?)
+}
+
+pub(super) fn ipcomp(flow: &mut Flow, ipcomp: &Ipcomp) -> Result<bool, Open> {
+    if !has_transport(flow)? || !spis(flow, 2, 2, ipcomp.spis)? {
+        return Ok(false);
+    }
+    // The kernel takes the flags for what is reserved.
+    Ok(!ipcomp.reserved || transport(flow, 1, 1, Test::Is(0))?)
+}
+
+pub(super) fn ah(flow: &mut Flow, ah: &Ah) -> Result<bool, Open> {
+    if flow.family == Family::Ipv6 {
+        // There it is an extension header, in front of the transport header.
+        const AH: u8 = 51;
+        if !has(flow, 0, AH)? {
+            return Ok(false);
+        }
+        if ah.spis == SpiRange::ANY && ah.length.is_none() && !ah.reserved {
+            return Ok(true);
+        }
+        let option = PacketOption { of: 0, kind: AH };
+        let spi = option_bytes(flow, option, 4, 7);
+        let range = Test::Within(ah.spis.first.into(), ah.spis.last.into());
+        if flow.ask(&spi, range)? == ah.spis.invert {
+            return Ok(false);
+        }
+        let length = Field::OptionByte(option, 1);
+        if !holds(ah.length.as_ref(), |wanted| {
+            ah_length(flow, length, *wanted)
+        })? {
+            return Ok(false);
+        }
+        let reserved = option_bytes(flow, option, 2, 3);
+        return Ok(!ah.reserved || flow.ask(&reserved, Test::Is(0))?);
+    }
+    Ok(has_transport(flow)? && spis(flow, 4, 4, ah.spis)?)
+}
+
+/// The header's length is told in words of 32 bits, without two of them.
+fn ah_length(flow: &mut Flow, field: Field, length: u32) -> Result<bool, Open> {
+    match length.checked_sub(8) {
+        Some(rest) if rest % 4 == 0 => flow.is(field, Test::Is((rest / 4).into())),
+        _ => Ok(false),
+    }
+}
+
+fn icmp_is(flow: &mut Flow, kind: u8, codes: Option<IcmpCodes>) -> Result<bool, Open> {
+    if !flow.is(Field::IcmpType, Test::Is(kind.into()))? {
+        return Ok(false);
+    }
+    match codes {
+        Some(codes) => within(flow, Field::IcmpCode, codes.first, codes.last, false),
+        None => Ok(true),
+    }
+}
+
+pub(super) fn icmp(flow: &mut Flow, icmp: &Icmp) -> Result<bool, Open> {
+    if !has_transport(flow)? {
+        return Ok(false);
+    }
+    let is = match icmp.kind {
+        Some(kind) => icmp_is(flow, kind, icmp.code)?,
+        None => true,
+    };
+    Ok(is != icmp.invert)
+}
+
+pub(super) fn icmp6(flow: &mut Flow, icmp6: &Icmp6) -> Result<bool, Open> {
+    if !has_transport(flow)? {
+        return Ok(false);
+    }
+    Ok(icmp_is(flow, icmp6.kind, icmp6.code)? != icmp6.invert)
+}
+
+pub(super) fn length(flow: &mut Flow, length: Length) -> Result<bool, Open> {
+    within(flow, Field::Length, length.min, length.max, length.invert)
+}
+
+pub(super) fn dscp(flow: &mut Flow, dscp: Dscp) -> Result<bool, Open> {
+    let test = Test::Masked {
+        mask: 0xfc,
+        value: u128::from(dscp.code_point) << 2,
+    };
+    Ok(flow.is(Field::Tos, test)? != dscp.invert)
+}
+
+pub(super) fn tos(flow: &mut Flow, tos: Tos) -> Result<bool, Open> {
+    let test = Test::Masked {
+        mask: tos.mask.into(),
+        value: tos.value.into(),
+    };
+    let is = tos.value & !tos.mask == 0 && flow.is(Field::Tos, test)?;
+    Ok(is != tos.invert)
+}
+
+pub(super) fn ecn(flow: &mut Flow, ecn: &Ecn) -> Result<bool, Open> {
+    let field = holds(ecn.field.as_ref(), |field| {
+        let value = u128::from(*field);
+        flow.is(Field::Tos, Test::Masked { mask: 3, value })
+    })?;
+    if !field {
+        return Ok(false);
+    }
+    for (bit, wanted) in [(ECE, ecn.ece), (CWR, ecn.cwr)] {
+        let Some(wanted) = wanted else { continue };
+        let test = Test::Masked {
+            mask: bit,
+            value: bit,
+        };
+        if !has_transport(flow)? || flow.is(Field::TcpFlags, test)? != wanted {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+pub(super) fn hops(flow: &mut Flow, hops: Hops) -> Result<bool, Open> {
+    let (first, last, invert) = match hops {
+        Hops::Equal(value) => (value, value, false),
+        Hops::NotEqual(value) => (value, value, true),
+        Hops::Less(value) => match value.checked_sub(1) {
+            Some(last) => (0, last, false),
+            None => return Ok(false),
+        },
+        Hops::Greater(value) => match value.checked_add(1) {
+            Some(first) => (first, u8::MAX, false),
+            None => return Ok(false),
+        },
+    };
+    within(flow, Field::Ttl, first, last, invert)
+}
+
+pub(super) fn tcpmss(flow: &mut Flow, mss: Tcpmss) -> Result<bool, Open> {
+    if !flow.has_option(MSS)? {
+        return Ok(mss.invert);
+    }
+    let value = option_bytes(flow, MSS, 2, 3);
+    let is = flow.ask(&value, Test::Within(mss.min.into(), mss.max.into()))?;
+    Ok(is != mss.invert)
+}
+
+pub(super) fn osf(flow: &mut Flow, osf: &Osf) -> Result<bool, Open> {
+    let from = named(flow, Field::Source);
+    let is = flow.always(format!("a system {} sent it ({from})", osf.genre))?;
+    Ok(is != osf.invert)
+}
+
+pub(super) fn string(flow: &mut Flow, string: &StringMatch) -> Result<bool, Open> {
+    let case = if string.ignore_case {
+        " in any letters"
+    } else {
+        ""
+    };
+    let is = flow.always(format!(
+        "the packet has \"{}\"{case} from byte {} to byte {}",
+        string.pattern, string.from, string.to
+    ))?;
+    Ok(is != string.invert)
+}

@@ -1,0 +1,207 @@
+//! Matches of IPv6's extension headers.
+
+use super::super::field::{Field, PacketOption};
+use super::super::flow::{Flow, Open};
+use super::super::value::Test;
+use super::{holds, option_bytes, within};
+use chainwright::nft::expr::PayloadBase;
+use chainwright::xt::Match;
+use chainwright::xt::matches::HeaderOptions;
+use chainwright::xt::matches::frag::Frag;
+use chainwright::xt::matches::ipv6header::{Ipv6Headers, Ipv6header};
+use chainwright::xt::matches::mh::Mh;
+use chainwright::xt::matches::rt::Rt;
+use chainwright::xt::matches::srh::Srh;
+
+pub(super) const HOP_BY_HOP: u8 = 0;
+pub(super) const DESTINATION: u8 = 60;
+const ROUTING: u8 = 43;
+const FRAGMENT: u8 = 44;
+const ESP: u8 = 50;
+const AH: u8 = 51;
+const NONE: u8 = 59;
+
+/// The headers, as the match names them.
+const HEADERS: [(Ipv6Headers, u8); 7] = [
+    (Ipv6Headers::HOP_BY_HOP, HOP_BY_HOP),
+    (Ipv6Headers::DESTINATION, DESTINATION),
+    (Ipv6Headers::ROUTING, ROUTING),
+    (Ipv6Headers::FRAGMENT, FRAGMENT),
+    (Ipv6Headers::AH, AH),
+    (Ipv6Headers::ESP, ESP),
+    (Ipv6Headers::NONE, NONE),
+];
+
+const fn option(kind: u8) -> PacketOption {
+    PacketOption { of: 0, kind }
+}
+
+fn has(flow: &mut Flow, kind: u8) -> Result<bool, Open> {
+    match kind {
+        // These end the chain of headers: they are what the packet is of.
+        ESP | NONE => flow.is(Field::Protocol, Test::Is(kind.into())),
+        _ => flow.has_option(option(kind)),
+    }
+}
+
+/// Whether the header's length is this; it is told in units of eight bytes, without the first.
+fn has_length(flow: &mut Flow, kind: u8, length: u32) -> Result<bool, Open> {
+    match length.checked_sub(8) {
+        Some(rest) if rest % 8 == 0 => {
+            let field = Field::OptionByte(option(kind), 1);
+            flow.is(field, Test::Is((rest / 8).into()))
+        }
+        _ => Ok(false),
+    }
+}
+
+/// `-m hbh` and `-m dst`.
+pub(super) fn options(flow: &mut Flow, kind: u8, options: &HeaderOptions) -> Result<bool, Open> {
+    if !has(flow, kind)? {
+        return Ok(false);
+    }
+    let is = holds(options.length.as_ref(), |length| {
+        has_length(flow, kind, *length)
+    })?;
+    if !is || options.options.is_empty() {
+        return Ok(is);
+    }
+    let name = if kind == HOP_BY_HOP {
+        "hop-by-hop"
+    } else {
+        "destination"
+    };
+    let wanted: Vec<_> = options
+        .options
+        .iter()
+        .map(|option| match option.length {
+            Some(length) => format!("{}:{length}", option.kind),
+            None => option.kind.to_string(),
+        })
+        .collect();
+    flow.always(format!("its {name} options are {}", wanted.join(",")))
+}
+
+pub(super) fn frag(flow: &mut Flow, frag: &Frag) -> Result<bool, Open> {
+    if !has(flow, FRAGMENT)? {
+        return Ok(false);
+    }
+    let is = holds(frag.ids.as_ref(), |(first, last)| {
+        let id = option_bytes(flow, option(FRAGMENT), 4, 7);
+        flow.ask(&id, Test::Within((*first).into(), (*last).into()))
+    })?;
+    if !is {
+        return Ok(false);
+    }
+    let rest = option_bytes(flow, option(FRAGMENT), 1, 3);
+    let mut wanted = Vec::new();
+    if frag.reserved {
+        wanted.push((0x00ff_0006, 0));
+    }
+    if frag.first {
+        wanted.push((0x0000_fff8, 0));
+    }
+    if let Some(more) = frag.more {
+        wanted.push((1, u128::from(more)));
+    }
+    for (mask, value) in wanted {
+        if !flow.ask(&rest, Test::Masked { mask, value })? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+pub(super) fn rt(flow: &mut Flow, rt: &Rt) -> Result<bool, Open> {
+    if !has(flow, ROUTING)? {
+        return Ok(false);
+    }
+    let byte = |at| Field::OptionByte(option(ROUTING), at);
+    let is = holds(rt.segments_left.as_ref(), |(first, last)| {
+        within(flow, byte(3), *first, *last, false)
+    })? && holds(rt.kind.as_ref(), |kind| {
+        flow.is(byte(2), Test::Is((*kind).into()))
+    })? && holds(rt.length.as_ref(), |length| {
+        has_length(flow, ROUTING, *length)
+    })?;
+    if !is {
+        return Ok(false);
+    }
+    if rt.reserved {
+        let reserved = option_bytes(flow, option(ROUTING), 4, 7);
+        if !flow.ask(&reserved, Test::Is(0))? {
+            return Ok(false);
+        }
+    }
+    if rt.addresses.is_empty() {
+        return Ok(true);
+    }
+    let addresses: Vec<_> = rt.addresses.iter().map(ToString::to_string).collect();
+    let how = if rt.not_strict {
+        "others between"
+    } else {
+        "and no others"
+    };
+    flow.always(format!(
+        "its routing header has {}, {how}",
+        addresses.join(", ")
+    ))
+}
+
+/// The type stands in byte 2 of the header, which is what the packet is of.
+pub(super) fn mh(flow: &mut Flow, mh: Mh) -> Result<bool, Open> {
+    match flow.header(PayloadBase::TRANSPORT, 2, 1)? {
+        Some(kind) => {
+            let range = Test::Within(mh.first.into(), mh.last.into());
+            Ok(flow.ask(&kind, range)? != mh.invert)
+        }
+        None => Ok(false),
+    }
+}
+
+pub(super) fn srh(flow: &mut Flow, srh: &Srh) -> Result<bool, Open> {
+    const SEGMENTS: u128 = 4;
+    let byte = Field::OptionByte(option(ROUTING), 2);
+    if !has(flow, ROUTING)? || !flow.is(byte, Test::Is(SEGMENTS))? {
+        return Ok(false);
+    }
+    let words = super::words(&Match::Srh(*srh));
+    flow.always(format!("its segment routing header is as `{words}` says"))
+}
+
+/// With `soft` the headers that are named, else exactly they.
+pub(super) fn ipv6header(flow: &mut Flow, wanted: Ipv6header) -> Result<bool, Open> {
+    let mut found = Ipv6Headers::empty();
+    let mut last = false;
+    for (header, kind) in HEADERS {
+        if wanted.soft && !wanted.headers.contains(header) {
+            continue;
+        }
+        if has(flow, kind)? {
+            found |= header;
+            last |= matches!(kind, ESP | NONE);
+        }
+    }
+    // What stands behind the chain of headers is a protocol, unless the chain ends in one of these.
+    if wanted.soft && wanted.headers.contains(Ipv6Headers::PROTOCOL) {
+        last = has(flow, ESP)? || has(flow, NONE)?;
+    }
+    if !last && (!wanted.soft || wanted.headers.contains(Ipv6Headers::PROTOCOL)) {
+        found |= Ipv6Headers::PROTOCOL;
+    }
+    let negated = if wanted.invert {
+        Ipv6Headers::all()
+    } else {
+        Ipv6Headers::empty()
+    };
+    let differ = found ^ wanted.headers ^ negated;
+    Ok(match (wanted.soft, wanted.invert) {
+        (true, _) => (differ & wanted.headers).is_empty(),
+        (false, false) => found == wanted.headers,
+        (false, true) => found != wanted.headers,
+    })
+}
+
+pub(super) fn eui64(flow: &mut Flow) -> Result<bool, Open> {
+    flow.always("its source address is made of its hardware address")
+}

@@ -1,0 +1,141 @@
+//! Targets that set marks, and what else the kernel keeps beside a packet.
+
+use super::super::field::Field;
+use super::super::flow::{Effect, Flow, Open};
+use super::super::steps::Action;
+use super::super::value::{Bit, Value};
+use super::set;
+use chainwright::nft::expr::{CtKey, MetaKey};
+use chainwright::xt::targets::classify::Classify;
+use chainwright::xt::targets::connmark::{Connmark, ConnmarkOperation, ConnmarkShift};
+use chainwright::xt::targets::ct::{Ct, CtDirection, CtZone};
+use chainwright::xt::targets::hmark::Hmark;
+use chainwright::xt::targets::mark::Mark;
+
+/// A value without some bits, and with others turned over.
+fn changed(value: &Value, clear: u32, flip: u32) -> Value {
+    value.masked((!clear).into(), flip.into())
+}
+
+pub(super) fn mark(flow: &mut Flow, mark: Mark) -> Effect {
+    let value = changed(&flow.get(Field::Mark), mark.mask, mark.value);
+    set(flow, Field::Mark, value)
+}
+
+/// Two values, each bit exclusive or the other's; what of it is not known, if neither bit is.
+fn exclusive_or(flow: &mut Flow, one: &Value, other: &Value) -> Value {
+    let (one, other) = (flow.settled(one), flow.settled(other));
+    let mut bits = Vec::with_capacity(32);
+    for at in (0..32).rev() {
+        bits.push(match (one.bit(at), other.bit(at)) {
+            (Bit::Known(turned), open) | (open, Bit::Known(turned)) => open.turned(turned),
+            (Bit::Of { .. }, Bit::Of { .. }) => {
+                let all = vec![(0, u128::from(u32::MAX))];
+                return flow.fresh("what two unknown marks make", 32, all, false);
+            }
+        });
+    }
+    Value::of_bits(&bits)
+}
+
+fn shifted(value: &Value, shift: Option<ConnmarkShift>) -> Value {
+    let zero = Value::known(0, 32);
+    match shift {
+        None => value.clone(),
+        Some(ConnmarkShift::Left(by)) => {
+            let by = u32::from(by).min(32);
+            zero.with_part(by, &value.part(0, 32 - by))
+        }
+        Some(ConnmarkShift::Right(by)) => {
+            let by = u32::from(by).min(32);
+            zero.with_part(0, &value.part(by, 32 - by))
+        }
+    }
+}
+
+pub(super) fn connmark(flow: &mut Flow, connmark: &Connmark) -> Result<Effect, Open> {
+    let Some(of_connection) = flow.connection_mark()? else {
+        return Ok(Effect::Continue);
+    };
+    let of_packet = flow.get(Field::Mark);
+    Ok(match connmark.operation {
+        ConnmarkOperation::Set { value, mask } => {
+            let made = shifted(&changed(&of_connection, mask, value), connmark.shift);
+            set(flow, Field::CtMark, made)
+        }
+        ConnmarkOperation::Save { nfmask, ctmask } => {
+            let saved = shifted(&changed(&of_packet, !nfmask, 0), connmark.shift);
+            let made = exclusive_or(flow, &changed(&of_connection, ctmask, 0), &saved);
+            set(flow, Field::CtMark, made)
+        }
+        ConnmarkOperation::Restore { nfmask, ctmask } => {
+            let restored = shifted(&changed(&of_connection, !ctmask, 0), connmark.shift);
+            let made = exclusive_or(flow, &changed(&of_packet, nfmask, 0), &restored);
+            set(flow, Field::Mark, made)
+        }
+    })
+}
+
+pub(super) fn classify(flow: &mut Flow, classify: Classify) -> Effect {
+    let class = u128::from(classify.major) << 16 | u128::from(classify.minor);
+    set(
+        flow,
+        Field::Meta(MetaKey::PRIORITY),
+        Value::known(class, 32),
+    )
+}
+
+/// A hash of the packet is its mark, within bounds that the rule says.
+pub(super) fn hmark(flow: &mut Flow, hmark: &Hmark) -> Effect {
+    let first = u128::from(hmark.offset.unwrap_or(0));
+    let last = first + u128::from(hmark.modulus.max(1) - 1);
+    // It wraps around where it is too large for a mark.
+    let all = match last > u128::from(u32::MAX) {
+        true => vec![(0, u128::from(u32::MAX))],
+        false => vec![(first, last)],
+    };
+    let made = flow.fresh("the mark that HMARK computes", 32, all, false);
+    set(flow, Field::Mark, made)
+}
+
+/// What connection tracking is told of a packet that it has not yet seen.
+pub(super) fn ct(flow: &mut Flow, ct: &Ct) -> Result<Effect, Open> {
+    if flow.tracking.seen || flow.tracking.untracked {
+        return Ok(Effect::Continue);
+    }
+    if ct.notrack {
+        flow.do_not_track();
+        flow.does(Action::Other("it is not tracked".to_owned()));
+        return Ok(Effect::Continue);
+    }
+    match (ct.zone, ct.zone_direction) {
+        (CtZone::Id(zone), CtDirection::Both) => {
+            let field = Field::Ct(CtKey::ZONE, None);
+            set(flow, field, Value::known(zone.into(), 16));
+        }
+        (CtZone::Mark, CtDirection::Both) => {
+            let zone = flow.get(Field::Mark).part(0, 16);
+            set(flow, Field::Ct(CtKey::ZONE, None), zone);
+        }
+        _ => flow.does(Action::Other(
+            "one of its directions gets a zone".to_owned(),
+        )),
+    }
+    if !ct.helper.is_empty() {
+        flow.does(Action::Other(format!(
+            "its connection gets the helper {}",
+            ct.helper
+        )));
+    }
+    if !ct.timeout.is_empty() {
+        flow.does(Action::Other(format!(
+            "its connection gets the timeouts {}",
+            ct.timeout
+        )));
+    }
+    Ok(Effect::Continue)
+}
+
+pub(super) fn trace(flow: &mut Flow) -> Effect {
+    set(flow, Field::Meta(MetaKey::NFTRACE), Value::known(1, 8))
+}

@@ -1,0 +1,81 @@
+//! Targets that translate addresses and ports.
+
+use std::net::IpAddr;
+
+use super::super::flow::{Effect, Flow, Open};
+use super::super::nat::Translation;
+use super::super::packet::Hook;
+use super::super::route::address_number;
+use super::super::value::Value;
+use chainwright::xt::targets::dnat::Dnat;
+use chainwright::xt::targets::masquerade::Masquerade;
+use chainwright::xt::targets::netmap::Netmap;
+use chainwright::xt::targets::redirect::Redirect;
+use chainwright::xt::targets::snat::Snat;
+use chainwright::xt::targets::{AddressRange, NatPorts};
+
+/// The first and the last of a range.
+type Ends = Option<(Value, Value)>;
+
+fn addresses(flow: &Flow, range: Option<AddressRange>) -> Ends {
+    let value = |address: IpAddr| Value::known(address_number(address), flow.address_bits());
+    range.map(|range| (value(range.first), value(range.last)))
+}
+
+fn ports(range: Option<NatPorts>) -> Ends {
+    let value = |port: u16| Value::known(port.into(), 16);
+    range.map(|range| (value(range.first), value(range.last)))
+}
+
+pub(super) fn dnat(flow: &mut Flow, dnat: &Dnat) -> Result<Effect, Open> {
+    let translation = Translation {
+        addresses: addresses(flow, dnat.addresses),
+        ports: ports(dnat.ports),
+        random: dnat.random,
+        base: dnat.base_port,
+        ..Translation::new(true, "dnat")
+    };
+    flow.translate(&translation)
+}
+
+pub(super) fn snat(flow: &mut Flow, snat: &Snat) -> Result<Effect, Open> {
+    let translation = Translation {
+        addresses: addresses(flow, snat.addresses),
+        ports: ports(snat.ports),
+        random: snat.random || snat.random_fully,
+        ..Translation::new(false, "snat")
+    };
+    flow.translate(&translation)
+}
+
+pub(super) fn masquerade(flow: &mut Flow, masquerade: &Masquerade) -> Result<Effect, Open> {
+    let random = masquerade.random || masquerade.random_fully;
+    flow.masquerade(ports(masquerade.ports), random)
+}
+
+pub(super) fn redirect(flow: &mut Flow, redirect: &Redirect) -> Result<Effect, Open> {
+    flow.redirect(ports(redirect.ports), redirect.random)
+}
+
+/// The bits of the network change, and no others: of the destination as it comes in or is sent from here, else of the
+/// source.
+pub(super) fn netmap(flow: &mut Flow, netmap: &Netmap) -> Result<Effect, Open> {
+    let bits = flow.address_bits();
+    let behind = match u32::from(netmap.prefix) {
+        prefix if prefix >= bits => 0,
+        0 => super::super::domain::ones(bits),
+        prefix => super::super::domain::ones(bits - prefix),
+    };
+    let first = address_number(netmap.address) & !behind;
+    let destination = matches!(flow.hook, Hook::Prerouting | Hook::Output);
+    let ends = (
+        Value::known(first, bits),
+        Value::known(first | behind, bits),
+    );
+    let translation = Translation {
+        addresses: Some(ends),
+        netmap: true,
+        ..Translation::new(destination, "netmap")
+    };
+    flow.translate(&translation)
+}

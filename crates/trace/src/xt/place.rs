@@ -1,0 +1,219 @@
+//! Matches of addresses, interfaces and routes, and of what the link says.
+
+use super::super::field::{Field, name_value};
+use super::super::flow::{Flow, Open};
+use super::super::packet::Hook;
+use super::super::route::{ANYCAST, LOCAL, UNREACHABLE, address_number};
+use super::super::value::{Test, Value};
+use super::{holds, is, named};
+use chainwright::nft::expr::{FibFlags, FibResult, MetaKey, PayloadBase, RtKey};
+use chainwright::xt::matches::addrtype::{AddressTypes, Addrtype, AddrtypeInterface};
+use chainwright::xt::matches::devgroup::Devgroup;
+use chainwright::xt::matches::iprange::Iprange;
+use chainwright::xt::matches::mac::Mac;
+use chainwright::xt::matches::physdev::Physdev;
+use chainwright::xt::matches::pkttype::{PacketType, Pkttype};
+use chainwright::xt::matches::policy::{Policy, PolicyDirection, PolicyWanted};
+use chainwright::xt::matches::realm::Realm;
+use chainwright::xt::matches::rpfilter::Rpfilter;
+use chainwright::xt::{Family, Match};
+
+/// `ARPHRD_ETHER`
+const ETHERNET: u128 = 1;
+
+pub(super) fn addrtype(flow: &mut Flow, addrtype: &Addrtype) -> Result<bool, Open> {
+    let interface = match addrtype.interface {
+        Some(AddrtypeInterface::In) => FibFlags::IIF,
+        Some(AddrtypeInterface::Out) => FibFlags::OIF,
+        None => FibFlags::empty(),
+    };
+    let source = holds(addrtype.source.as_ref(), |types| {
+        is_of_type(flow, Field::Source, FibFlags::SADDR | interface, *types)
+    })?;
+    Ok(source
+        && holds(addrtype.destination.as_ref(), |types| {
+            is_of_type(
+                flow,
+                Field::Destination,
+                FibFlags::DADDR | interface,
+                *types,
+            )
+        })?)
+}
+
+fn is_of_type(
+    flow: &mut Flow,
+    address: Field,
+    flags: FibFlags,
+    types: AddressTypes,
+) -> Result<bool, Open> {
+    let route = flow.fib(flags, FibResult::ADDRTYPE);
+    if flow.family == Family::Ipv4 {
+        let wanted: Vec<(u128, u128)> = (0..16)
+            .filter(|kind| types.bits() >> kind & 1 != 0)
+            .map(|kind| (kind, kind))
+            .collect();
+        return flow.ask(&route, Test::Among(&wanted));
+    }
+    // Each of these must be so; what is a unicast address the address itself says.
+    if types.contains(AddressTypes::MULTICAST) {
+        let multicast = Test::Within(0xff << 120, u128::MAX);
+        if !flow.is(address, multicast)? {
+            return Ok(false);
+        }
+    }
+    if types.contains(AddressTypes::UNICAST) {
+        let others = [
+            (0, 0),
+            (0xffff_0000_0000, 0xffff_ffff_ffff),
+            (0xff << 120, u128::MAX),
+        ];
+        if flow.is(address, Test::Among(&others))? {
+            return Ok(false);
+        }
+    }
+    if types.contains(AddressTypes::UNSPEC) && !flow.is(address, Test::Is(0))? {
+        return Ok(false);
+    }
+    let mut wanted = Vec::new();
+    for (bit, kind) in [
+        (AddressTypes::LOCAL, LOCAL),
+        (AddressTypes::ANYCAST, ANYCAST),
+        (AddressTypes::UNREACHABLE, UNREACHABLE),
+    ] {
+        if types.contains(bit) {
+            wanted.push((kind, kind));
+        }
+    }
+    Ok(wanted.is_empty() || flow.ask(&route, Test::Among(&wanted))?)
+}
+
+pub(super) fn iprange(flow: &mut Flow, iprange: &Iprange) -> Result<bool, Open> {
+    for (field, range) in [
+        (Field::Source, &iprange.source),
+        (Field::Destination, &iprange.destination),
+    ] {
+        let is = holds(range.as_ref(), |range| {
+            flow.is(
+                field,
+                Test::Within(address_number(*range.start()), address_number(*range.end())),
+            )
+        })?;
+        if !is {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// A packet that came by no Ethernet has no such address.
+pub(super) fn mac(flow: &mut Flow, mac: &Mac) -> Result<bool, Open> {
+    let kind = flow.meta(MetaKey::IIFTYPE)?;
+    if !is(flow, kind, Test::Is(ETHERNET))? {
+        return Ok(false);
+    }
+    match flow.header(PayloadBase::LINK, 6, 6)? {
+        Some(source) => {
+            let wanted = mac
+                .source
+                .iter()
+                .fold(0, |all, byte| all << 8 | u128::from(*byte));
+            Ok(flow.ask(&source, Test::Is(wanted))? != mac.invert)
+        }
+        None => Ok(false),
+    }
+}
+
+pub(super) fn pkttype(flow: &mut Flow, pkttype: Pkttype) -> Result<bool, Open> {
+    let kind = match pkttype.kind {
+        PacketType::Host => 0,
+        PacketType::Broadcast => 1,
+        PacketType::Multicast => 2,
+        PacketType::OtherHost => 3,
+    };
+    let held = flow.packet_type();
+    Ok(flow.ask(&held, Test::Is(kind))? != pkttype.invert)
+}
+
+pub(super) fn devgroup(flow: &mut Flow, devgroup: &Devgroup) -> Result<bool, Open> {
+    for (key, group) in [
+        (MetaKey::IIFGROUP, &devgroup.source),
+        (MetaKey::OIFGROUP, &devgroup.destination),
+    ] {
+        if let Some(group) = group {
+            let (value, mask) = (group.value.value, group.value.mask);
+            // Without an interface it is 0. The bits beside the mask do not count.
+            let held = flow.meta(key)?.unwrap_or(Value::known(0, 32));
+            let test = Test::Masked {
+                mask: mask.into(),
+                value: value.into(),
+            };
+            if flow.ask(&held, test)? == group.invert {
+                return Ok(false);
+            }
+        }
+    }
+    Ok(true)
+}
+
+/// Of packets that came over a port of a bridge. Others match where all that is asked for is negated.
+pub(super) fn physdev(flow: &mut Flow, physdev: &Physdev) -> Result<bool, Open> {
+    if flow.always("it comes over a port of a bridge whose packets iptables sees")? {
+        return Err(Open::unknown("the ports of bridges are not followed"));
+    }
+    let asked = [
+        physdev.is_in,
+        physdev.is_out,
+        physdev.is_bridged,
+        physdev.port_in.as_ref().map(|port| !port.invert),
+        physdev.port_out.as_ref().map(|port| !port.invert),
+    ];
+    Ok(asked.into_iter().flatten().all(|wanted| !wanted))
+}
+
+pub(super) fn realm(flow: &mut Flow, realm: Realm) -> Result<bool, Open> {
+    let Some(held) = flow.route(RtKey::CLASSID) else {
+        return Ok(false);
+    };
+    let (mask, value) = (u128::from(realm.mask), u128::from(realm.value));
+    let is = value & !mask == 0 && flow.ask(&held, Test::Masked { mask, value })?;
+    Ok(is != realm.invert)
+}
+
+pub(super) fn rpfilter(flow: &mut Flow, rpfilter: Rpfilter) -> Result<bool, Open> {
+    let invert = rpfilter.contains(Rpfilter::INVERT);
+    // What comes over the loopback device is as it should be.
+    if flow.hook == Hook::Prerouting && flow.is(Field::InName, Test::Is(name_value(b"lo")))? {
+        return Ok(!invert);
+    }
+    let source = named(flow, Field::Source);
+    let how = match rpfilter.contains(Rpfilter::LOOSE) {
+        true => "any interface",
+        false => "the interface that it came in by",
+    };
+    let mut words = format!("the route back to it leaves by {how} ({source})");
+    if rpfilter.contains(Rpfilter::VALIDMARK) {
+        words += &format!(" with {}", named(flow, Field::Mark));
+    }
+    if rpfilter.contains(Rpfilter::ACCEPT_LOCAL) {
+        words += ", or it has an address of this machine";
+    }
+    Ok(flow.always(words)? != invert)
+}
+
+/// Whether what transforms the packet for IPsec is as said.
+pub(super) fn policy(flow: &mut Flow, policy: &Policy) -> Result<bool, Open> {
+    let (held, way) = match policy.direction {
+        PolicyDirection::In => (flow.meta(MetaKey::SECPATH)?, "came"),
+        PolicyDirection::Out => (flow.route(RtKey::XFRM), "leaves"),
+    };
+    let transformed = is(flow, held, Test::Within(1, u128::MAX))?;
+    match &policy.wanted {
+        PolicyWanted::None => Ok(!transformed),
+        _ if !transformed => Ok(false),
+        PolicyWanted::Any(_) | PolicyWanted::Strict(_) => {
+            let words = super::words(&Match::Policy(policy.clone()));
+            flow.always(format!("it {way} by IPsec as `{words}` says"))
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Matches of sockets and of who sends; targets that hand a packet to a socket.
+
+use super::super::field::Field;
+use super::super::flow::{Effect, Flow, Open};
+use super::super::headers::{ACK, FIN, RST, SYN};
+use super::super::steps::Action;
+use super::super::value::Test;
+use super::{holds, named, set};
+use chainwright::nft::expr::{MetaKey, PayloadBase, SocketKey};
+use chainwright::xt::Compared;
+use chainwright::xt::matches::cgroup::Cgroup;
+use chainwright::xt::matches::owner::Owner;
+use chainwright::xt::matches::socket::Socket;
+use chainwright::xt::targets::tproxy::Tproxy;
+use std::ops::RangeInclusive;
+
+/// A packet that no socket of this machine sent matches where all that is asked for is negated.
+pub(super) fn owner(flow: &mut Flow, owner: &Owner) -> Result<bool, Open> {
+    if !flow.has_sender()? {
+        let negated =
+            |ids: &Option<Compared<RangeInclusive<u32>>>| ids.as_ref().is_none_or(|ids| ids.invert);
+        return Ok(owner.socket_exists != Some(true) && negated(&owner.uid) && negated(&owner.gid));
+    }
+    if owner.socket_exists == Some(false) {
+        return Ok(false);
+    }
+    let mut is = |key, ids: &Option<Compared<RangeInclusive<u32>>>| {
+        holds(ids.as_ref(), |ids| {
+            let range = Test::Within((*ids.start()).into(), (*ids.end()).into());
+            flow.is(Field::Meta(key), range)
+        })
+    };
+    if !is(MetaKey::SKUID, &owner.uid)? {
+        return Ok(false);
+    }
+    if owner.suppl_groups && owner.gid.is_some() {
+        let Some(gid) = &owner.gid else {
+            return Ok(true);
+        };
+        let range = Test::Within((*gid.value.start()).into(), (*gid.value.end()).into());
+        let is = flow.is(Field::Meta(MetaKey::SKGID), range)?
+            || flow.always(format!(
+                "who sends is in a group from {} to {}",
+                gid.value.start(),
+                gid.value.end()
+            ))?;
+        return Ok(is != gid.invert);
+    }
+    is(MetaKey::SKGID, &owner.gid)
+}
+
+pub(super) fn cgroup(flow: &mut Flow, cgroup: &Cgroup) -> Result<bool, Open> {
+    if !flow.has_sender()? {
+        return Ok(false);
+    }
+    match cgroup {
+        Cgroup::Class(class) => {
+            let is = flow.is(Field::Meta(MetaKey::CGROUP), Test::Is(class.value.into()))?;
+            Ok(is != class.invert)
+        }
+        Cgroup::Path(path) => {
+            let is = flow.always(format!("who sends is in the control group {}", path.value))?;
+            Ok(is != path.invert)
+        }
+    }
+}
+
+pub(super) fn socket(flow: &mut Flow, socket: Socket) -> Result<bool, Open> {
+    if !flow.is(Field::HasSocket, Test::Is(1))? {
+        return Ok(false);
+    }
+    let mut is = |key| {
+        let value = flow.socket(key, 0);
+        flow.ask(&value, Test::Is(1))
+    };
+    let wildcard = !socket.contains(Socket::NOWILDCARD) && is(SocketKey::WILDCARD)?;
+    let transparent = !socket.contains(Socket::TRANSPARENT) || is(SocketKey::TRANSPARENT)?;
+    if wildcard || !transparent {
+        return Ok(false);
+    }
+    if socket.contains(Socket::RESTORE_SKMARK) {
+        let mark = flow.socket(SocketKey::MARK, 0);
+        set(flow, Field::Mark, mark);
+    }
+    Ok(true)
+}
+
+/// Without a socket that listens there the packet is dropped.
+pub(super) fn tproxy(flow: &mut Flow, tproxy: &Tproxy) -> Result<Effect, Open> {
+    let port = match tproxy.port {
+        0 => named(flow, Field::DestinationPort),
+        port => format!("port {port}"),
+    };
+    let listens = flow.always(format!(
+        "a transparent socket takes the packet at {} {port}",
+        tproxy.address
+    ))?;
+    if !listens {
+        return Ok(Effect::Drop);
+    }
+    let marked = flow
+        .get(Field::Mark)
+        .masked((!tproxy.mask).into(), tproxy.mark.into());
+    set(flow, Field::Mark, marked);
+    flow.does(Action::Other(format!(
+        "handed to the socket at {} {port}",
+        tproxy.address
+    )));
+    Ok(Effect::Accept)
+}
+
+/// It answers the first packet itself, and the one that answers that again.
+pub(super) fn synproxy(flow: &mut Flow) -> Result<Effect, Open> {
+    if flow.header(PayloadBase::TRANSPORT, 13, 1)?.is_none() {
+        return Ok(Effect::Drop);
+    }
+    let flags = |mask, value| Test::Masked { mask, value };
+    if flow.is(Field::TcpFlags, flags(SYN | ACK | FIN | RST, SYN))? {
+        return Ok(Effect::Stolen("answered by SYNPROXY".to_owned()));
+    }
+    if flow.is(Field::TcpFlags, flags(SYN | ACK | FIN | RST, ACK))? {
+        return Ok(match flow.always("it answers what SYNPROXY has sent")? {
+            true => Effect::Stolen("SYNPROXY opens its connection".to_owned()),
+            false => Effect::Drop,
+        });
+    }
+    Ok(Effect::Continue)
+}

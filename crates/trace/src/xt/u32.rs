@@ -1,0 +1,87 @@
+//! `-m u32`: numbers of 32 bits at places in the packet.
+
+use super::super::field::Field;
+use super::super::flow::{Flow, Open};
+use super::super::value::{Test, Value};
+use chainwright::nft::expr::PayloadBase;
+use chainwright::xt::matches::u32::{U32, U32Step, U32Test};
+
+/// All tests are true, or not all are. One that reads behind the packet's end is not.
+pub(super) fn u32(flow: &mut Flow, tests: &U32) -> Result<bool, Open> {
+    let mut all = true;
+    for test in &tests.tests {
+        if !is_true(flow, test)? {
+            all = false;
+            break;
+        }
+    }
+    Ok(all != tests.invert)
+}
+
+fn is_true(flow: &mut Flow, test: &U32Test) -> Result<bool, Open> {
+    // Where the numbers that follow are counted from.
+    let mut base = 0_u32;
+    let Some(mut value) = number_at(flow, test.start)? else {
+        return Ok(false);
+    };
+    for step in &test.steps {
+        match *step {
+            U32Step::And(mask) => value = value.masked(mask.into(), 0),
+            U32Step::Left(by) => {
+                let by = by.min(32);
+                value = Value::known(0, 32).with_part(by, &value.part(0, 32 - by));
+            }
+            U32Step::Right(by) => {
+                let by = by.min(32);
+                value = Value::known(0, 32).with_part(0, &value.part(by, 32 - by));
+            }
+            U32Step::At(offset) => {
+                let Some(moved) = flow.known(&value) else {
+                    return Err(Open::unknown(
+                        "u32 reads at a place that the packet says, and that is not known",
+                    ));
+                };
+                let moved = base.checked_add(moved as u32);
+                let Some((moved, place)) =
+                    moved.and_then(|moved| Some((moved, moved.checked_add(offset)?)))
+                else {
+                    return Ok(false);
+                };
+                base = moved;
+                match number_at(flow, place)? {
+                    Some(number) => value = number,
+                    None => return Ok(false),
+                }
+            }
+        }
+    }
+    let ranges: Vec<(u128, u128)> = test
+        .ranges
+        .iter()
+        .filter(|range| range.start() <= range.end())
+        .map(|range| ((*range.start()).into(), (*range.end()).into()))
+        .collect();
+    flow.ask(&value, Test::Among(&ranges))
+}
+
+/// The number at a place behind the start of the network header; `None` behind the packet's end.
+fn number_at(flow: &mut Flow, place: u32) -> Result<Option<Value>, Open> {
+    let Some(end) = place.checked_add(4) else {
+        return Ok(None);
+    };
+    let length = Field::Length;
+    if flow.is(length, Test::Within(0, u128::from(end) - 1))? {
+        return Ok(None);
+    }
+    let header = flow.network_header();
+    if end <= header {
+        return flow.header(PayloadBase::NETWORK, place, 4);
+    }
+    // Where options or extension headers stand, the transport header begins at a place that is not known.
+    match flow.is(Field::HasOptions, Test::Is(0))? {
+        true if place >= header => flow.header(PayloadBase::TRANSPORT, place - header, 4),
+        _ => Err(Open::unknown(
+            "u32 reads behind a header whose length is not known",
+        )),
+    }
+}

@@ -1,0 +1,139 @@
+//! Targets that write into the packet, and what `REJECT` answers.
+
+use std::net::Ipv6Addr;
+
+use super::super::field::{Field, PacketOption};
+use super::super::flow::{Effect, Flow};
+use super::super::headers::{CWR, ECE};
+use super::super::steps::Action;
+use super::super::value::Value;
+use super::header::MSS;
+use super::set;
+use chainwright::xt::targets::PrefixTranslation;
+use chainwright::xt::targets::dscp::Dscp;
+use chainwright::xt::targets::ecn::Ecn;
+use chainwright::xt::targets::tcpmss::Tcpmss;
+use chainwright::xt::targets::tcpoptstrip::Tcpoptstrip;
+use chainwright::xt::targets::tos::Tos;
+use chainwright::xt::targets::ttl::HopsChange;
+
+pub(super) fn dscp(flow: &mut Flow, dscp: Dscp) -> Effect {
+    let value = flow
+        .get(Field::Tos)
+        .masked(3, u128::from(dscp.code_point) << 2);
+    set(flow, Field::Tos, value)
+}
+
+pub(super) fn tos(flow: &mut Flow, tos: Tos) -> Effect {
+    let value = flow
+        .get(Field::Tos)
+        .masked((!tos.mask).into(), tos.value.into());
+    set(flow, Field::Tos, value)
+}
+
+pub(super) fn ecn(flow: &mut Flow, ecn: Ecn) -> Effect {
+    if let Some(field) = ecn.field {
+        let value = flow.get(Field::Tos).masked(0xfc, field.into());
+        set(flow, Field::Tos, value);
+    }
+    for (bit, wanted) in [(ECE, ecn.ece), (CWR, ecn.cwr)] {
+        if let Some(wanted) = wanted {
+            let flip = if wanted { bit } else { 0 };
+            let value = flow.get(Field::TcpFlags).masked(!bit & 0xff, flip);
+            set(flow, Field::TcpFlags, value);
+        }
+    }
+    Effect::Continue
+}
+
+pub(super) fn hops(flow: &mut Flow, change: HopsChange) -> Effect {
+    let before = flow.number(Field::Ttl).map(|number| number as u8);
+    let after = match (change, before) {
+        (HopsChange::Set(value), _) => Some(value),
+        (HopsChange::Increase(by), Some(before)) => Some(before.saturating_add(by)),
+        (HopsChange::Decrease(by), Some(before)) => Some(before.saturating_sub(by)),
+        (_, None) => None,
+    };
+    let value = match after {
+        Some(after) => Value::known(after.into(), 8),
+        None => flow.fresh("the ttl that was changed", 8, vec![(0, 255)], false),
+    };
+    set(flow, Field::Ttl, value)
+}
+
+/// It never makes the option's value larger, and adds the option to packets that have none.
+pub(super) fn tcpmss(flow: &mut Flow, mss: &Tcpmss) -> Effect {
+    let fields = [Field::OptionByte(MSS, 2), Field::OptionByte(MSS, 3)];
+    let has = flow.number(Field::Has(MSS));
+    let before = fields.map(|field| flow.number(field));
+    let after = match (has, mss, before) {
+        (Some(1), Tcpmss::Set(wanted), [Some(high), Some(low)]) => {
+            Some((high << 8 | low).min((*wanted).into()))
+        }
+        (Some(0), Tcpmss::Set(wanted), _) => Some((*wanted).into()),
+        _ => None,
+    };
+    let value = match after {
+        Some(after) => Value::known(after, 16),
+        None => flow.fresh(
+            "the maximal segment size that was changed",
+            16,
+            vec![(0, 0xffff)],
+            false,
+        ),
+    };
+    flow.does(Action::Other(match mss {
+        Tcpmss::Set(wanted) => format!("its maximal segment size is {wanted} at most"),
+        Tcpmss::ClampToPmtu => {
+            "its maximal segment size is what the route allows at most".to_owned()
+        }
+    }));
+    if has == Some(0) {
+        // The kernel adds it only to packets that open a connection and carry nothing.
+        flow.forget(Field::Has(MSS));
+    }
+    flow.set(fields[0], value.part(8, 8));
+    flow.set(fields[1], value.part(0, 8));
+    Effect::Continue
+}
+
+pub(super) fn strip(flow: &mut Flow, strip: Tcpoptstrip) -> Effect {
+    let mut names = Vec::new();
+    for kind in 0..=u8::MAX {
+        let word = strip.options[usize::from(kind / 32)];
+        if word >> (kind % 32) & 1 != 0 {
+            names.push(kind.to_string());
+            flow.set_number(Field::Has(PacketOption { of: 1, kind }), 0);
+        }
+    }
+    flow.does(Action::Other(format!(
+        "it loses the options {} of TCP",
+        names.join(",")
+    )));
+    Effect::Continue
+}
+
+/// Another prefix; a word behind it changes so that the sum stays what it was.
+pub(super) fn prefix(flow: &mut Flow, field: Field, translation: &PrefixTranslation) -> Effect {
+    let (prefix, length) = translation.after;
+    let length = u32::from(length).min(128);
+    let first = prefix.to_bits();
+    let last = match length {
+        0 => u128::MAX,
+        length => first | u128::MAX.checked_shr(length).unwrap_or(0),
+    };
+    let how = match field {
+        Field::Source => "snpt",
+        _ => "dnpt",
+    };
+    let words = format!("the address that {how} makes");
+    let value = flow.fresh(words, 128, vec![(first, last)], false);
+    flow.does(Action::Translate {
+        destination: field == Field::Destination,
+        how,
+        address: Some(format!("{}/{length}", Ipv6Addr::from(first))),
+        port: None,
+    });
+    flow.set(field, value);
+    Effect::Continue
+}
