@@ -23,13 +23,12 @@ pub enum Error {
     /// A comment could not be given to an object.
     #[error(transparent)]
     Comment(#[from] crate::nft::userdata::CommentError),
+    /// An error of a crate that is built on this one.
+    #[error(transparent)]
+    Other(Box<dyn std::error::Error + Send + Sync>),
     /// A snapshot could not be read as one whole.
     #[error(transparent)]
     Snapshot(#[from] crate::nft::SnapshotError),
-    /// A script is wrong, or the kernel refuses what it asks for.
-    #[cfg(feature = "text")]
-    #[error(transparent)]
-    Script(Box<crate::text::RunError>),
     /// A snapshot could not be written into a file, or read from one.
     #[cfg(feature = "backup")]
     #[error(transparent)]
@@ -76,19 +75,6 @@ impl From<crate::nft::CommitError> for Error {
 impl From<crate::iptables::Error> for Error {
     fn from(error: crate::iptables::Error) -> Self {
         Self::Iptables(Box::new(error))
-    }
-}
-
-#[cfg(feature = "text")]
-impl From<crate::text::RunError> for Error {
-    fn from(error: crate::text::RunError) -> Self {
-        use crate::text::RunError;
-        match error {
-            RunError::Commit(error) => Self::Commit(error),
-            RunError::Snapshot(error) => Self::Snapshot(error),
-            RunError::Netlink(error) => Self::Netlink(error),
-            error => Self::Script(Box::new(error)),
-        }
     }
 }
 

@@ -26,12 +26,3 @@ pub fn ipset_answer(bytes: &[u8]) -> Option<(Option<ipset::Found>, Option<BStrin
         ipset::named(&name),
     ))
 }
-
-/// What the rules of a text in nft's language say, each as a command that adds it.
-///
-/// # Errors
-/// What is wrong with the text.
-#[cfg(feature = "text")]
-pub fn nft_rules(text: &[u8]) -> Result<Vec<String>, crate::text::Error> {
-    crate::text::parsed_rules(text)
-}

@@ -5,7 +5,7 @@ use std::io::{self, Read};
 use bstr::ByteSlice;
 
 /// The longest text that is read, in bytes: some five million rules.
-pub(crate) const LONGEST_TEXT: usize = 1 << 30;
+pub const LONGEST_TEXT: usize = 1 << 30;
 
 /// How much is read at once at most.
 const LARGEST_PIECE: usize = 1 << 20;
@@ -15,7 +15,7 @@ const LARGEST_PIECE: usize = 1 << 20;
 ///
 /// # Errors
 /// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) where the input is no such text.
-pub(crate) fn read_text(mut from: impl Read, longest_line: usize) -> io::Result<Vec<u8>> {
+pub fn read_text(mut from: impl Read, longest_line: usize) -> io::Result<Vec<u8>> {
     let wrong = |message: String| io::Error::new(io::ErrorKind::InvalidData, message);
     let mut text = Vec::new();
     // Number and start of the line at hand.

@@ -2,3 +2,6 @@
 //! that is hidden from the documentation.
 
 pub use crate::escape::Escaped;
+pub use crate::input::{LONGEST_TEXT, read_text};
+pub use crate::iptables::{hook_of, nft_name};
+pub use crate::spelling::nearest;

@@ -35,7 +35,6 @@
 //! | module | what it knows |
 //! |---|---|
 //! | [`iptables`] | one view of iptables' tables in either backend: read, changed at once, saved, restored |
-//! | [`text`] | `nft`'s language: types and elements of sets, whole rulesets (feature `text`) |
 //! | [`nft`] | nf_tables: objects, expressions, listings, transactions, snapshots |
 //! | [`xt`] | x_tables extensions: matches and targets, their data and their options |
 //! | [`legacy`] | the legacy tables: read, drafted, replaced |
@@ -43,6 +42,9 @@
 //! | [`ipset`] | names and indexes of ipset's sets |
 //! | [`conntrack`] | tracked connections: listed, deleted, watched (feature `conntrack`) |
 //! | [`netns`] | network namespaces, and private ones for tests |
+//!
+//! Other crates are built on this one: `chainwright-lang` (nft's language, as text and JSON), `chainwright-trace` (where a
+//! packet goes) and `chainwright-kube` (Kubernetes' chains and services).
 //!
 //! The kernel's ABI as data, constants and structs under their kernel names, is the crate
 //! `chainwright-sys`.
@@ -57,9 +59,6 @@
 //! | `diff` | what differs between two snapshots: [`nft::Snapshot::diff`] |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
 //! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
-//! | `text` | rulesets in nft's language: `text::Listing` |
-//! | `text-json` | the same as libnftables' JSON: `text::Listing::json`, `text::Script::parse_json` |
-//! | `nftables-crate` | the structs of the crate `nftables`: `text::Script::from_nftables` |
 //! | `conntrack` | tracked connections: [`conntrack`] |
 //! | `model` | `nft::live::FakeKernel`: an nf_tables in memory, to test without a kernel |
 //! | `sandbox` | private network namespaces for tests, without root: [`netns::Sandbox`], [`sandbox_tests!`] |
@@ -97,7 +96,6 @@ mod retry;
 mod sequence;
 mod sockopt;
 mod spelling;
-pub mod text;
 pub mod xt;
 
 /// Names and other bytes of the kernel's are [`BStr`](bstr::BStr) and [`BString`](bstr::BString) here: text,

@@ -1,10 +1,7 @@
 //! Which word was meant.
 
 /// The likely spelling among the known ones: the nearest, if it is near.
-pub(crate) fn nearest<'a>(
-    word: &[u8],
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
+pub fn nearest<'a>(word: &[u8], known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let farthest = ((word.len() + 1) / 3).clamp(1, 3);
     known
         .into_iter()

@@ -18,8 +18,10 @@ const FORMAT: u64 = 57;
 const OTHER_FORMAT: u8 = 3;
 
 /// The libraries, with the features that rustdoc needs beside all of a library's own.
-const LIBRARIES: [(&str, &str); 2] = [
+const LIBRARIES: [(&str, &str); 4] = [
     ("chainwright", ""),
+    ("chainwright-lang", ""),
+    ("chainwright-trace", ""),
     // k8s-openapi does not build without a version.
     ("chainwright-kube", "k8s-openapi/latest"),
 ];

@@ -112,7 +112,7 @@ fn call(program: &Program, words: &[String]) -> Result {
         output: &mut sink(),
         errors: &mut sink(),
     };
-    match program.run(words, streams) {
+    match program.run(words, streams, chainwright_lang::translate::for_program) {
         0 => Ok(()),
         code => Err(format!("exit code {code}").into()),
     }

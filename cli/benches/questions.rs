@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use chainwright::nft::Connection;
-use chainwright::text::{Mode, Options, Script};
 use chainwright_bench::{Contender, KubeProxy, alternate};
+use chainwright_lang::{Mode, Options, Script};
 use common::{BoxError, Result, counts, in_sandbox, loaded, report};
 use tempfile::TempDir;
 

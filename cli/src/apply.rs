@@ -6,7 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use chainwright::nft::Connection;
-use chainwright::text::{Done, Includes, Mode, Options, Script, read_text};
+use chainwright_lang::{Done, Includes, Mode, Options, Script, read_text};
 use serde::Serialize;
 use serde_json::Value;
 

@@ -7,7 +7,6 @@ use chainwright::nft::{
     ChainRef, Connection, Diff, DiffOptions, ElementRef, FlowtableRef, RuleRef, SetRef, Snapshot,
     SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, Words,
 };
-use chainwright::text;
 use serde::Serialize;
 
 use crate::behavior_diff;
@@ -66,13 +65,13 @@ pub(crate) struct Args {
 struct AsListed<'o> {
     sets: rules::Sets,
     /// nft's, unless it is to be bytecode.
-    words: Option<text::Words<'o>>,
+    words: Option<chainwright_lang::Words<'o>>,
 }
 
 impl AsListed<'_> {
     fn say<'s>(
         &'s self,
-        say: impl FnOnce(&'s text::Words<'_>) -> Option<String>,
+        say: impl FnOnce(&'s chainwright_lang::Words<'_>) -> Option<String>,
     ) -> Option<String> {
         self.words.as_ref().and_then(say)
     }
@@ -104,7 +103,7 @@ impl Words for AsListed<'_> {
     }
 
     fn element(&self, set: &SetRef<'_>, element: &ElementRef<'_>) -> Option<String> {
-        Some(text::element(set, element))
+        Some(chainwright_lang::element(set, element))
     }
 }
 
@@ -115,10 +114,10 @@ pub(crate) fn between(
     options: DiffOptions,
     bytecode: bool,
 ) -> Result<Diff, Error> {
-    let words = text::Options::here();
+    let words = chainwright_lang::Options::here();
     let words = AsListed {
         sets: rules::sets(),
-        words: (!bytecode).then(|| text::Words::new(&words)),
+        words: (!bytecode).then(|| chainwright_lang::Words::new(&words)),
     };
     Ok(old.diff_in_words(new, options, &words)?)
 }

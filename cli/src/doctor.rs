@@ -9,8 +9,8 @@ use chainwright::iptables::forecast::{self, Effect, Version};
 use chainwright::iptables::{
     self, Backend, Family, Iptables, RuleView, Tables, builtins, tables_in_use,
 };
+use chainwright::netlink;
 use chainwright::nft::Connection;
-use chainwright::{netlink, text};
 use chainwright_kube::detect;
 use serde::Serialize;
 
@@ -316,9 +316,11 @@ impl<'t> Numbered<'t> {
         let rule = rules.get(number.checked_sub(1)?)?;
         Some(match (tables.entry(rule), rule) {
             (Ok(entry), _) => format!("-A {chain} {}", entry.rule).trim_end().to_owned(),
-            (Err(_), RuleView::Nft(rule)) => {
-                text::rule(&table.in_snapshot()?, rule, &text::Options::here())?
-            }
+            (Err(_), RuleView::Nft(rule)) => chainwright_lang::rule(
+                &table.in_snapshot()?,
+                rule,
+                &chainwright_lang::Options::here(),
+            )?,
             (Err(why), RuleView::Legacy(_)) => why.to_string(),
         })
     }

@@ -248,7 +248,7 @@ fn program(plain: &str, tool: &str, words: &[&str], input: &[u8], output: &mut V
         output,
         errors: &mut io::stderr().lock(),
     };
-    program.run(words, streams)
+    program.run(words, streams, chainwright_lang::translate::for_program)
 }
 
 /// Where nobody reads it, the exit code has to do.

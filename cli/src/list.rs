@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use bstr::ByteSlice;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{Connection, Family, Scope};
-use chainwright::text::{Answer, HookListing, Options, Part, Script};
+use chainwright_lang::{Answer, HookListing, Options, Part, Script};
 
 use crate::output::{Error, Exit, Output, note};
 

@@ -9,10 +9,10 @@ use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 
 use chainwright::nft::{Connection, Outcome};
-use chainwright::text::{
+use chainwright::{Errno, netlink};
+use chainwright_lang::{
     Definitions, HookListing, Includes, Known, Mode, Options, RunError, Script, read_text,
 };
-use chainwright::{Errno, netlink};
 
 use crate::list::Format;
 use crate::output::{Error, Exit, Output, Printable, note, say};

@@ -7,6 +7,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use chainwright::iptables::program::{Program, Streams, Tool};
+use chainwright_lang::translate::for_program;
 use clap::Subcommand;
 
 use crate::output::Harmless;
@@ -53,7 +54,7 @@ fn run(program: &Program, words: &[OsString]) -> u8 {
         output: &mut Harmless::new(BufWriter::new(stdout().lock()), stdout().is_terminal()),
         errors: &mut Harmless::new(stderr().lock(), stderr().is_terminal()),
     };
-    program.run(&words, streams)
+    program.run(&words, streams, for_program)
 }
 
 /// The verbs that are programs of iptables'.

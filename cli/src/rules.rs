@@ -11,7 +11,7 @@ use chainwright::nft::{
     self, Connection, ElementsOf, Part, PartialSnapshot, RuleRef, SnapshotChain, SnapshotError,
     SnapshotOptions, SnapshotTable, Table,
 };
-use chainwright::{ipset, legacy, text};
+use chainwright::{ipset, legacy};
 use serde::Serialize;
 
 use crate::chains::Line;
@@ -119,7 +119,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             },
         )?;
     } else {
-        let options = text::Options::here();
+        let options = chainwright_lang::Options::here();
         for (table, chains) in &tables {
             for chain in chains {
                 people(&mut out, table, chain, &sets, &options)?;
@@ -236,13 +236,13 @@ fn people(
     table: &SnapshotTable<'_>,
     chain: &SnapshotChain<'_>,
     sets: &Sets,
-    words: &text::Options,
+    words: &chainwright_lang::Options,
 ) -> Result<(), Error> {
     let rules = chain.rules();
     writeln!(out, "{}", Line::nft(&chain.chain(), Some(rules.len())))?;
     for rule in rules {
         let text = options(&rule, sets)
-            .or_else(|| text::rule(table, &rule, words))
+            .or_else(|| chainwright_lang::rule(table, &rule, words))
             .unwrap_or_else(|| said(&rule, sets));
         writeln!(out, "  handle {:<6} {}", rule.handle(), Printable(&text))?;
     }

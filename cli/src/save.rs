@@ -2,7 +2,6 @@
 
 use chainwright::iptables::text::{Omissions, SaveOptions};
 use chainwright::iptables::{Backend, Chain, ChainKind, Policy, RuleView, Tables};
-use chainwright::text;
 use serde::Serialize;
 
 use crate::iptables::{ChainRecord, RuleRecord, TableRecord, Whose};
@@ -55,11 +54,11 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             counters: args.counters,
         };
         {
-            let words = text::Options::here();
+            let words = chainwright_lang::Options::here();
             tables
                 .save_in_words(
                     options,
-                    &|table, rule| text::rule(table, rule, &words),
+                    &|table, rule| chainwright_lang::rule(table, rule, &words),
                     &mut out.text(),
                 )
                 .map_err(Error::Output)?

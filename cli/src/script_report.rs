@@ -2,7 +2,7 @@
 
 use chainwright::nft::Outcome;
 use chainwright::nft::live::{Change, Event, EventObject};
-use chainwright::text::{Echo, Formatted, RunError};
+use chainwright_lang::{Echo, Formatted, RunError};
 
 use crate::output::{Error, note, say};
 use crate::rules::{Sets, said};

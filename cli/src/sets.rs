@@ -5,7 +5,7 @@ use std::fmt;
 use chainwright::nft::{
     DataType, Element, Set, SetFlags, SetRef, SnapshotSet, SnapshotTable, Table,
 };
-use chainwright::text::{Milliseconds, data_type, elements};
+use chainwright_lang::{Milliseconds, data_type, elements};
 use serde::{Serialize, Serializer};
 
 use crate::glob::Glob;

@@ -8,7 +8,6 @@ use bstr::{BStr, ByteSlice};
 use chainwright::iptables::Backend;
 use chainwright::legacy;
 use chainwright::nft::{self, Snapshot};
-use chainwright::text;
 use chainwright_kube::explain::{Part, Role};
 use chainwright_trace::{End, Options, Outcome, Packet, RuleAt, Rules, Step, Verdict, Walk};
 
@@ -28,12 +27,12 @@ pub(crate) struct Ruleset {
     pub(crate) snapshot: Snapshot,
     pub(crate) legacy: Vec<legacy::Table>,
     sets: Sets,
-    words: text::Options,
+    words: chainwright_lang::Options,
 }
 
 impl Ruleset {
     fn of(snapshot: Snapshot, legacy: Vec<legacy::Table>) -> Self {
-        let mut words = text::Options::here();
+        let mut words = chainwright_lang::Options::here();
         words.stateless = true;
         Self {
             snapshot,
@@ -108,7 +107,7 @@ impl Ruleset {
                     return Some((words.to_owned(), quoted(words)));
                 }
                 let comment = rule.comment().map(ToString::to_string);
-                let words = text::rule(&table, &rule, &self.words);
+                let words = chainwright_lang::rule(&table, &rule, &self.words);
                 Some((
                     words.unwrap_or_else(|| rules::said(&rule, &self.sets)),
                     comment,

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 use bstr::ByteSlice;
 use chainwright::iptables::Family;
 use chainwright::iptables::text::{self, SaveOptions};
-use chainwright::iptables::translate::{Back, NotSaid, Translation};
-use chainwright::text::{self as nfts, Options, Script};
+use chainwright_lang::translate::{Back, NotSaid, Translation};
+use chainwright_lang::{self as nfts, Options, Script};
 use clap::ValueEnum;
 use serde::Serialize;
 

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use anstyle::AnsiColor;
 use chainwright::nft::live::{Change, Event, EventObject, Item, Lost, MonitorOptions};
 use chainwright::nft::{Bytes, Connection};
-use chainwright::text::{self, EventFormatter, Formatted as Said};
+use chainwright_lang::{EventFormatter, Formatted as Said};
 use serde::Serialize;
 
 use crate::output::{Error, Exit, Output, Printable, name_text, say};
@@ -193,7 +193,7 @@ impl Watch<'_> {
         if self.json || self.args.bytecode {
             return Ok(());
         }
-        let words = text::Options::here();
+        let words = chainwright_lang::Options::here();
         let mut nft = Connection::open_to_look()?;
         let formatter = EventFormatter::new(&mut nft, words.clone());
         // If others keep changing it, what comes from now on is known all the same.

@@ -17,8 +17,8 @@ use chainwright::nft::live::{
 use chainwright::nft::{
     ChainRef, Connection, Family, Part, RuleRef, Scope, SnapshotError, SnapshotOptions, hook_name,
 };
-use chainwright::text::{self, EventFormatter, Formatted};
 use chainwright::{Errno, netlink};
+use chainwright_lang::{EventFormatter, Formatted};
 use chainwright_sys::nf_tables::NFT_RETURN;
 
 use crate::nft::monitor::{Changes, wait};
@@ -349,7 +349,7 @@ impl Asked {
         let words = part.tables().next().and_then(|table| {
             let chain = table.chain(chain)?;
             let rule = chain.rules().find(|rule| rule.handle() == handle)?;
-            let words = text::rule(&table, &rule, &text::Options::here());
+            let words = chainwright_lang::rule(&table, &rule, &chainwright_lang::Options::here());
             Some(format!(
                 "nft: {}",
                 words.unwrap_or_else(|| said(&rule, sets))
@@ -360,7 +360,7 @@ impl Asked {
 }
 
 fn formatter() -> Result<EventFormatter, Error> {
-    let options = text::Options::here();
+    let options = chainwright_lang::Options::here();
     let formatter = EventFormatter::new(&mut Connection::open_to_look()?, options.clone());
     // If others keep changing the ruleset, what comes from now on is known all the same.
     Ok(formatter.unwrap_or_else(|_| EventFormatter::of_nothing(options)))

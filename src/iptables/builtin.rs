@@ -75,7 +75,8 @@ const fn at(chain: &'static str, chain_type: &'static str, hook: u32, priority: 
 }
 
 /// The tables that iptables-nft knows, in its order.
-pub(super) const NAMES: [&str; 5] = ["mangle", "security", "raw", "filter", "nat"];
+#[doc(hidden)]
+pub const NAMES: [&str; 5] = ["mangle", "security", "raw", "filter", "nat"];
 
 /// The built-in chains of a table, in the order of iptables; `None` for a table that iptables does not
 /// know.

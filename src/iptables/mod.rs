@@ -14,7 +14,6 @@
 //! | have a rule as a value | [`Rule`], [`Rule::parse`], [`xt`](crate::xt) for its matches and target |
 //! | read and write the text of iptables-save | [`text`] |
 //! | be `iptables`, for programs that run it | [`program`] |
-//! | say rules in nft's language | `translate`, with the feature `text` |
 //! | turn a rule into nf_tables' expressions, or an entry of a legacy table, and back | [`nft`], [`legacy`] |
 //!
 //! The way of a rule: bytes from the kernel ([`RuleView`]) → [`Entry`] ([`nft::decode`],
@@ -25,7 +24,8 @@
 //! iptables' language has no words for is [`NotExpressible`]: it stays as it is, and is shown as native
 //! bytecode, never as a wider rule.
 
-mod builtin;
+#[doc(hidden)]
+pub mod builtin;
 mod cleanup;
 mod convert;
 mod deviation;
@@ -40,13 +40,12 @@ mod in_use;
 pub mod legacy;
 mod migrate;
 pub mod nft;
+mod nft_words;
 pub mod program;
 mod reconcile;
 mod rule;
 mod sets;
 pub mod text;
-#[cfg(feature = "text")]
-pub mod translate;
 mod view;
 
 pub use crate::legacy::{Counters, Policy};
@@ -61,6 +60,8 @@ pub use handle::Iptables;
 pub use header::{Address, Interface, Protocol};
 pub use in_use::tables_in_use;
 pub use migrate::{Migrated, Migration, MigrationError, Obstacle};
+#[doc(hidden)]
+pub use nft_words::{hook_of, nft_name};
 pub use reconcile::ChainChanges;
 pub use rule::{Entry, NotExpressible, Rule, Target};
 pub use sets::SetError;

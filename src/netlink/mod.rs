@@ -34,7 +34,11 @@ mod message;
 #[cfg(any(test, feature = "model"))]
 pub(crate) mod peer;
 mod receive;
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
+#[cfg_attr(
+    not(test),
+    allow(dead_code, reason = "most of it is for unit tests alone")
+)]
 pub(crate) mod replay;
 #[allow(unsafe_code)]
 mod socket;

@@ -132,7 +132,8 @@ impl<'a> Element<'a> {
     }
 
     /// Notes that the range that it begins reaches to the last value there is.
-    pub(crate) fn without_end(mut self) -> Self {
+    #[doc(hidden)]
+    pub fn without_end(mut self) -> Self {
         let open = userdata::ELEMENT_OPEN_INTERVAL.to_ne_bytes();
         userdata::put(&mut self.userdata, userdata::ELEMENT_FLAGS, &open);
         self

@@ -271,7 +271,15 @@ impl Connection {
     }
 }
 
-#[cfg(test)]
+#[cfg(any(test, feature = "testing"))]
+#[cfg_attr(
+    not(test),
+    allow(
+        dead_code,
+        unused_imports,
+        reason = "most of it is for unit tests alone"
+    )
+)]
 pub(crate) mod tests {
     use chainwright_sys::netlink::{NLMSG_DONE, NLMSG_ERROR};
 
@@ -301,7 +309,8 @@ pub(crate) mod tests {
 
     /// A connection to that kernel; of the other hooks it says that there is nothing, and of other families that they
     /// are none. `lacks` is a kernel without.
-    pub(crate) fn answering(lacks: bool) -> Connection {
+    #[must_use]
+    pub fn answering(lacks: bool) -> Connection {
         let replay = Replay::new(move |request: &[u8]| {
             let message = Message::first(request).unwrap();
             assert_eq!(message.kind, u16::from(NFNL_SUBSYS_HOOK) << 8);

@@ -76,8 +76,11 @@ mod owner_tag;
 mod ownership;
 mod pool;
 mod preflight;
-#[cfg(any(test, feature = "strategies"))]
-#[cfg_attr(not(test), allow(dead_code, reason = "most of it is for unit tests alone"))]
+#[cfg(any(test, feature = "testing"))]
+#[cfg_attr(
+    not(test),
+    allow(dead_code, reason = "most of it is for unit tests alone")
+)]
 mod properties;
 mod ranges;
 #[cfg(all(test, target_endian = "little"))]
@@ -120,8 +123,9 @@ pub use flowtable::{Flowtable, FlowtableFlags, FlowtableHook, FlowtableRef};
 pub use generation::{Generation, GenerationInfo, GenerationRef, Refreshed};
 pub use groups::{CommittedGroups, Groups, SetAside};
 pub use guard::Guard;
-#[cfg(test)]
-pub(crate) use hooks::tests::answering as hooks_answering;
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use hooks::tests::answering as hooks_answering;
 pub use hooks::{HookFunction, HookOwner};
 pub use list::List;
 pub use listing::{ElementListing, Listing};
@@ -137,8 +141,8 @@ pub(crate) use rule::is_cheaper_anew;
 pub use rule::{Compat, Rule, RuleRef};
 pub use scope::{ObjectFilter, RuleFilter, Scope};
 pub use set::{Set, SetDesc, SetField, SetFields, SetFlags, SetPolicy, SetRef};
-#[cfg(feature = "text")]
-pub(crate) use snapshot::{Answered, Needed, Sought, is_map, is_meter};
+#[doc(hidden)]
+pub use snapshot::{Answered, Needed, Sought, is_map, is_meter};
 #[cfg(feature = "diff")]
 pub use snapshot::{Change, Diff, DiffOptions, Fate, Words};
 pub use snapshot::{

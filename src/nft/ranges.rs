@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-#[cfg(feature = "text")]
 use super::ElementRef;
 use super::connection::Connection;
 use super::{CommitError, Element, SetId, Transaction};
@@ -143,43 +142,49 @@ impl Ranges {
     }
 
     /// Whether a range overlaps one of those and is not the same.
-    pub(crate) fn overlaps(&self, from: u128, to: u128) -> bool {
+    #[doc(hidden)]
+    pub fn overlaps(&self, from: u128, to: u128) -> bool {
         let last = self.0.range(..=to).next_back();
         last.is_some_and(|(start, end)| *end >= from && (*start, *end) != (from, to))
     }
 
     /// Whether this is one of them.
-    pub(crate) fn has(&self, from: u128, to: u128) -> bool {
+    #[doc(hidden)]
+    pub fn has(&self, from: u128, to: u128) -> bool {
         self.0.get(&from) == Some(&to)
     }
 }
 
-#[cfg(feature = "text")]
 impl Ranges {
     /// Those of elements that are listed.
-    pub(crate) fn of_listed<'e>(elements: impl Iterator<Item = ElementRef<'e>>) -> Self {
+    #[doc(hidden)]
+    pub fn of_listed<'e>(elements: impl Iterator<Item = ElementRef<'e>>) -> Self {
         let bounds =
             bounds(elements.map(|each| Some((each.key_bytes()?, !each.is_interval_end()))));
         Self(paired(&bounds).map(|(from, to, _)| (from, to)).collect())
     }
 
-    pub(crate) fn extend(&mut self, ranges: impl IntoIterator<Item = (u128, u128)>) {
+    #[doc(hidden)]
+    pub fn extend(&mut self, ranges: impl IntoIterator<Item = (u128, u128)>) {
         self.0.extend(ranges);
     }
 
     /// The one in which all of this range lies.
-    pub(crate) fn around(&self, from: u128, to: u128) -> Option<(u128, u128)> {
+    #[doc(hidden)]
+    pub fn around(&self, from: u128, to: u128) -> Option<(u128, u128)> {
         let (start, end) = self.0.range(..=from).next_back()?;
         (*end >= to).then_some((*start, *end))
     }
 
     /// Takes the range away that begins here.
-    pub(crate) fn remove(&mut self, from: u128) {
+    #[doc(hidden)]
+    pub fn remove(&mut self, from: u128) {
         self.0.remove(&from);
     }
 
     /// Takes no value of a range for more than this one, the highest there is.
-    pub(crate) fn up_to(mut self, highest: u128) -> Self {
+    #[doc(hidden)]
+    pub fn up_to(mut self, highest: u128) -> Self {
         for to in self.0.values_mut() {
             *to = (*to).min(highest);
         }
@@ -187,7 +192,8 @@ impl Ranges {
     }
 
     /// Those that overlap one of these, or touch it or one another behind it.
-    pub(crate) fn near(&self, ranges: impl Iterator<Item = (u128, u128)>) -> BTreeMap<u128, u128> {
+    #[doc(hidden)]
+    pub fn near(&self, ranges: impl Iterator<Item = (u128, u128)>) -> BTreeMap<u128, u128> {
         let mut ranges: Vec<_> = ranges.collect();
         ranges.sort_unstable();
         // Joined with one another, so that what is there is looked at for few of them.

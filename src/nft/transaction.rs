@@ -18,7 +18,6 @@ use chainwright_sys::nfnetlink::{
     NFNL_BATCH_GENID, NFNL_MSG_BATCH_BEGIN, NFNL_MSG_BATCH_END, NFNL_SUBSYS_NFTABLES,
 };
 
-#[cfg(feature = "text")]
 use super::Chain;
 use super::connection::message_type;
 use super::explain::{Operation, describe, name_of_operation};
@@ -102,8 +101,8 @@ impl Transaction {
     /// An empty transaction that becomes to the byte what nft sends: tables without `NLM_F_CREATE`, the elements of a
     /// message numbered from 1 on where their attributes' type is `NFTA_LIST_ELEM`, and elements to be deleted with all that
     /// is said of them. The kernel looks at none of it.
-    #[cfg(feature = "text")]
-    pub(crate) fn as_nft() -> Self {
+    #[doc(hidden)]
+    pub fn as_nft() -> Self {
         Self {
             as_nft: true,
             ..Self::new()
@@ -111,8 +110,8 @@ impl Transaction {
     }
 
     /// The same, where what is added from now on is written as it usually is.
-    #[cfg(feature = "text")]
-    pub(crate) fn into_ours(mut self) -> Self {
+    #[doc(hidden)]
+    pub fn into_ours(mut self) -> Self {
         self.as_nft = false;
         self
     }
@@ -332,8 +331,8 @@ impl Transaction {
     }
 
     /// Gives the chain that has this handle this name.
-    #[cfg(feature = "text")]
-    pub(crate) fn rename(&mut self, chain: &Chain<'_>) -> Result<&mut Self, MessageError> {
+    #[doc(hidden)]
+    pub fn rename(&mut self, chain: &Chain<'_>) -> Result<&mut Self, MessageError> {
         self.operation(Chain::MESSAGES.new, 0, chain.family, |writer| {
             chain.write(writer);
         })
@@ -365,8 +364,8 @@ impl Transaction {
 
     /// Takes the devices that the object's hook names off a chain or a flowtable, which stays. With `is_destroyed` the
     /// flowtable may be missing; the kernel takes that of flowtables only.
-    #[cfg(feature = "text")]
-    pub(crate) fn delete_devices<T: Object>(
+    #[doc(hidden)]
+    pub fn delete_devices<T: Object>(
         &mut self,
         object: &T,
         is_destroyed: bool,
@@ -478,7 +477,8 @@ impl Transaction {
     }
 
     /// An operation, from 0, behind its message's header.
-    pub(crate) fn payload(&self, index: usize) -> Option<&[u8]> {
+    #[doc(hidden)]
+    pub fn payload(&self, index: usize) -> Option<&[u8]> {
         let mut messages = crate::netlink::Messages::new(self.operations());
         Some(messages.nth(index)?.ok()?.payload)
     }

@@ -63,19 +63,26 @@ pub const BIG_ENDIAN: u32 = 2;
 
 /// What stands in a note of how a set was declared: which kind of expression, a u32 in host byte order, and entries that
 /// depend on the kind.
-pub(crate) const TYPEOF_KIND: u8 = 0;
+#[doc(hidden)]
+pub const TYPEOF_KIND: u8 = 0;
 /// The second of them.
-pub(crate) const TYPEOF_DATA: u8 = 1;
+#[doc(hidden)]
+pub const TYPEOF_DATA: u8 = 1;
 /// Several fields, each in an entry.
-pub(crate) const TYPEOF_CONCAT: u32 = 13;
+#[doc(hidden)]
+pub const TYPEOF_CONCAT: u32 = 13;
 /// A question to the routing table, as nft 1.1 numbers it.
-pub(crate) const TYPEOF_FIB: u32 = 27;
+#[doc(hidden)]
+pub const TYPEOF_FIB: u32 = 27;
 /// A state of IPsec, as nft 1.1 numbers it.
-pub(crate) const TYPEOF_XFRM: u32 = 28;
+#[doc(hidden)]
+pub const TYPEOF_XFRM: u32 = 28;
 /// The same in nft 1.0.6.
-pub(crate) const TYPEOF_FIB_OLDER: u32 = 26;
+#[doc(hidden)]
+pub const TYPEOF_FIB_OLDER: u32 = 26;
 /// The same in nft 1.0.6.
-pub(crate) const TYPEOF_XFRM_OLDER: u32 = 27;
+#[doc(hidden)]
+pub const TYPEOF_XFRM_OLDER: u32 = 27;
 
 /// A note of how a set was declared, with the numbers of nft 1.1 in it whichever version wrote it; `None` of `ipsec`
 /// alone, which some versions note and others cannot read.
@@ -223,7 +230,8 @@ pub fn put(userdata: &mut Option<Bytes<'_>>, kind: u8, value: &[u8]) {
 }
 
 /// Puts a comment into user data, in the place of an earlier one.
-pub(crate) fn put_comment(
+#[doc(hidden)]
+pub fn put_comment(
     userdata: &mut Option<Bytes<'_>>,
     kind: u8,
     comment: &str,

@@ -247,38 +247,41 @@ impl Names {
     }
 
     /// The number of a group of devices.
-    #[cfg(feature = "text")]
-    pub(crate) fn device_group(&self, name: &[u8]) -> Option<u32> {
+    #[doc(hidden)]
+    pub fn device_group(&self, name: &[u8]) -> Option<u32> {
         self.device_groups().number(name)
     }
 
     /// The number of a realm of routes.
-    #[cfg(feature = "text")]
-    pub(crate) fn realm(&self, name: &[u8]) -> Option<u32> {
+    #[doc(hidden)]
+    pub fn realm(&self, name: &[u8]) -> Option<u32> {
         self.realms().number(name)
     }
 
     /// The bit of a label of connections.
-    #[cfg(feature = "text")]
-    pub(crate) fn label(&self, name: &[u8]) -> Option<u16> {
+    #[doc(hidden)]
+    pub fn label(&self, name: &[u8]) -> Option<u16> {
         let mut labels = self.labels().iter();
         let found = labels.find(|(_, label)| label == name);
         found.map(|(bit, _)| *bit)
     }
 
     /// The number of a user.
-    pub(crate) fn user(&self, name: &[u8]) -> Option<u32> {
+    #[doc(hidden)]
+    pub fn user(&self, name: &[u8]) -> Option<u32> {
         self.users().get(name.as_bstr()).copied()
     }
 
     /// The number of a group of users.
-    pub(crate) fn group(&self, name: &[u8]) -> Option<u32> {
+    #[doc(hidden)]
+    pub fn group(&self, name: &[u8]) -> Option<u32> {
         self.groups().get(name.as_bstr()).copied()
     }
 
     /// The number of a protocol: decimal, hexadecimal or octal as all numbers, or the one that goes by
     /// that name.
-    pub(crate) fn protocol(&self, name: &[u8]) -> Option<u8> {
+    #[doc(hidden)]
+    pub fn protocol(&self, name: &[u8]) -> Option<u8> {
         if let Some(number) = digits(name).and_then(|number| u8::try_from(number).ok()) {
             return Some(number);
         }
@@ -309,7 +312,8 @@ impl Names {
     }
 
     /// The port of a service of that protocol, or of any if none is given.
-    pub(crate) fn service(&self, name: &[u8], protocol: Option<u8>) -> Option<u16> {
+    #[doc(hidden)]
+    pub fn service(&self, name: &[u8], protocol: Option<u8>) -> Option<u16> {
         let ports = self.services().get(name.as_bstr())?;
         let wanted = protocol.and_then(|number| self.protocol_name(number));
         ports
@@ -442,7 +446,6 @@ impl Numbered {
     }
 
     /// The number that goes by this name.
-    #[cfg(feature = "text")]
     fn number(&self, name: &[u8]) -> Option<u32> {
         let found = self.names.iter().find(|(_, known)| known == name);
         found.map(|(number, _)| *number)

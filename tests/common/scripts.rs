@@ -2,7 +2,7 @@
 
 use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, PlanOptions, Scope};
-use chainwright::text::{Error, Script};
+use chainwright_lang::{Error, Script};
 
 use super::rulesets::{Listing, data, directory, listing_in, same};
 use super::{connect, report};

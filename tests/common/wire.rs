@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use chainwright::netlink::{Attributes, Messages};
 use chainwright::netns::Sandbox;
 use chainwright::nft::Scope;
-use chainwright::text::Script;
+use chainwright_lang::Script;
 use tempfile::NamedTempFile;
 
 use super::connect;

@@ -2,10 +2,10 @@
 
 use crate::common::sandbox;
 use crate::common::tools::Tools;
-use chainwright::iptables::translate::Translation;
 use chainwright::iptables::{Family, Rule};
 use chainwright::nft::{Connection, Scope};
-use chainwright::text::{Listing, Options, Script};
+use chainwright_lang::translate::{self, Translation};
+use chainwright_lang::{Listing, Options, Script};
 
 /// Rules that both say in the same way.
 const SAME: &[&str] = &[
@@ -160,8 +160,7 @@ const NOT_SAID: &[&str] = &[
 
 fn said(family: Family, rule: &str) -> String {
     let rule = Rule::parse(family, rule).unwrap_or_else(|error| panic!("{rule}: {error}"));
-    rule.to_nft(family)
-        .unwrap_or_else(|error| panic!("{rule}: {error}"))
+    translate::rule(&rule, family).unwrap_or_else(|error| panic!("{rule}: {error}"))
 }
 
 /// The rules of a chain, as nft lists them when it has loaded these.
@@ -256,7 +255,7 @@ fn rules_of_ipv6() {
     }
     assert_eq!(listed("ip6", &all).len(), rules.len());
     let multicast = Rule::parse(Family::Ipv6, "-m addrtype --dst-type MULTICAST").unwrap();
-    assert!(multicast.to_nft(Family::Ipv6).is_err());
+    assert!(translate::rule(&multicast, Family::Ipv6).is_err());
 }
 
 /// Never as a wider one.
@@ -265,7 +264,7 @@ fn what_has_no_equal_is_not_said() {
     for rule in NOT_SAID {
         let parsed =
             Rule::parse(Family::Ipv4, rule).unwrap_or_else(|error| panic!("{rule}: {error}"));
-        assert!(parsed.to_nft(Family::Ipv4).is_err(), "{rule}");
+        assert!(translate::rule(&parsed, Family::Ipv4).is_err(), "{rule}");
     }
 }
 

@@ -22,7 +22,7 @@ use chainwright::nft::{
     Chain, Devices, Family, Flowtable, FlowtableFlags, Rule, Scope, StatefulObject, Table,
     Transaction,
 };
-use chainwright::text::{Listing, Options, Part};
+use chainwright_lang::{Listing, Options, Part};
 use otherwise::{ANEW, SWAPPED, all_met, amend};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -10,7 +10,7 @@ use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
 use chainwright::netns::Sandbox;
 use chainwright::nft::Scope;
-use chainwright::text::{Listing, Options, Script};
+use chainwright_lang::{Listing, Options, Script};
 use serde_json::{Value, json};
 
 /// What we write of a ruleset.

@@ -7,7 +7,7 @@ use crate::common::scripts::{apply, carry_out, instructions};
 use crate::common::{connect, sandbox};
 use chainwright::netns::Sandbox;
 use chainwright::nft::{Family, PlanOptions, Scope, Table, Transaction};
-use chainwright::text::{Listing, Options, Script};
+use chainwright_lang::{Listing, Options, Script};
 
 /// A text, and what was made of it.
 struct Case<'t> {

@@ -4,7 +4,7 @@ use crate::common::random::Random;
 use crate::common::transactions::Writer;
 use crate::common::{connect, report, sandbox};
 use chainwright::nft::{Scope, Snapshot, Transaction};
-use chainwright::text::{Listing, Options, Script};
+use chainwright_lang::{Listing, Options, Script};
 
 /// What is listed of a ruleset.
 fn listed(snapshot: &Snapshot) -> String {

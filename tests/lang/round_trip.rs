@@ -2,8 +2,8 @@
 
 use crate::common::rulesets::{Ruleset, rules_of_every_expression};
 use crate::common::tools::Tools;
-use chainwright::fuzzing::nft_rules;
-use chainwright::text::{Error, Script};
+use chainwright_lang::nft_rules;
+use chainwright_lang::{Error, Script};
 
 /// The lines of chains in a listing, with the family of each one's table.
 fn listed_rules(listing: &str) -> Vec<(String, String)> {

@@ -14,7 +14,7 @@ use crate::common::{OnDrop, connect, sandbox};
 use chainwright::Retry;
 use chainwright::netns::Sandbox;
 use chainwright::nft::{Chain, Connection, Element, Family, Scope, SetId, Transaction};
-use chainwright::text::{Listing, Mode, Options, RunError, Script};
+use chainwright_lang::{Listing, Mode, Options, RunError, Script};
 
 #[test]
 fn rulesets_are_made_as_nft_makes_them() {
@@ -980,7 +980,7 @@ fn elements_by_themselves_are_those_of_the_listing() {
     let listing = Listing::new(&snapshot, &Options::default()).to_string();
     let mut compared = 0;
     for set in snapshot.tables().flat_map(|table| table.sets()) {
-        let elements: Vec<String> = chainwright::text::elements(set).collect();
+        let elements: Vec<String> = chainwright_lang::elements(set).collect();
         let (_, block) = listing
             .split_once(&format!(" {} {{\n", set.set().name()))
             .unwrap();
@@ -997,7 +997,7 @@ fn elements_by_themselves_are_those_of_the_listing() {
             let view = set.set();
             let mut each: Vec<_> = set
                 .elements()
-                .map(|each| chainwright::text::element(&view, &each))
+                .map(|each| chainwright_lang::element(&view, &each))
                 .collect();
             let mut listed: Vec<String> = listed.iter().map(|each| (*each).to_owned()).collect();
             each.sort();
@@ -1081,7 +1081,7 @@ fn names_that_the_language_cannot_hold_are_escaped() {
     let loaded = Tools::new(&other).run("nft list ruleset");
     assert_eq!(loaded, "table inet t {\n\tchain good {\n\t}\n}\n");
     let tables = Listing::new(&snapshot, &Options::default())
-        .part(chainwright::text::Part::Tables)
+        .part(chainwright_lang::Part::Tables)
         .to_string();
     assert!(
         tables
@@ -1112,7 +1112,7 @@ fn no_kind_of_name_is_printed_as_another() {
     use chainwright::nft::{
         Bytes, DataType, Element, Name, ObjectData, Rule, Set, SetId, StatefulObject, Table,
     };
-    use chainwright::text::{EventFormatter, Formatted};
+    use chainwright_lang::{EventFormatter, Formatted};
     const NAMES: [&[u8]; 11] = [
         b"a;b",
         b"x {",
@@ -1353,8 +1353,7 @@ fn parts_of_joined_ranges_are_deleted() {
             );
             let snapshot = nft.snapshot(Scope::all()).unwrap();
             let table = snapshot.table(Family::IP, "t").unwrap();
-            let listed: Vec<String> =
-                chainwright::text::elements(table.set("s").unwrap()).collect();
+            let listed: Vec<String> = chainwright_lang::elements(table.set("s").unwrap()).collect();
             let left = left.unwrap_or(elements);
             assert_eq!(listed.join(", "), left, "{elements} less {deleted}");
         }
@@ -1429,7 +1428,7 @@ fn what_goes_with_a_range_stays_with_the_rest_of_it() {
             .unwrap_or_else(|error| panic!("{there}; {text}: {error}"));
         let snapshot = nft.snapshot(Scope::all()).unwrap();
         let set = snapshot.table(Family::IP, "t").unwrap().set("s").unwrap();
-        let listed = chainwright::text::elements(set).map(|one| {
+        let listed = chainwright_lang::elements(set).map(|one| {
             let (before, behind) = one.split_once(" expires ").unwrap_or((&one, ""));
             match behind.split_once(' ') {
                 Some((_, behind)) => format!("{before} {behind}"),
@@ -1484,7 +1483,7 @@ fn ranges_that_touch_are_deleted_one_by_one() {
             assert_eq!(done.is_ok(), left.is_some(), "{merges}{deletion}: {done:?}");
             let snapshot = nft.snapshot(Scope::all()).unwrap();
             let set = snapshot.table(Family::IP, "t").unwrap().set("s").unwrap();
-            let listed: Vec<_> = chainwright::text::elements(set).collect();
+            let listed: Vec<_> = chainwright_lang::elements(set).collect();
             assert_eq!(
                 listed.join(", "),
                 left.unwrap_or("1-5, 6-10, 20"),

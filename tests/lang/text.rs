@@ -13,7 +13,7 @@ use chainwright::nft::{
     Chain, DataType, Family, ObjectData, Rule, Scope, Set, Snapshot, StatefulObject, Table,
     Transaction,
 };
-use chainwright::text::{Listing, Options};
+use chainwright_lang::{Listing, Options};
 
 /// Lines of nft 1.0.6 that are read back as something else than what they are of, and what is listed instead.
 const WRONG: &[(&str, &str, &str)] = &[

@@ -24,7 +24,7 @@ use chainwright::netlink::{Attributes, Messages};
 use chainwright::netns::Sandbox;
 use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Connection, Scope, Snapshot};
-use chainwright::text::{Listing, Options, Part, Script};
+use chainwright_lang::{Listing, Options, Part, Script};
 use otherwise::{
     IN_OTHER_ORDER, LISTED_OTHERWISE, NOT_IN_JSON, SENT_OTHERWISE, SPELT_OTHERWISE, STANDING,
 };

@@ -2,12 +2,7 @@
 
 mod damage;
 mod forged;
-#[cfg(all(
-    feature = "diff",
-    feature = "model",
-    feature = "serde",
-    feature = "text-json"
-))]
+#[cfg(all(feature = "diff", feature = "model", feature = "serde"))]
 mod padding;
 mod saving;
 

@@ -7,7 +7,7 @@ mod semantics;
 
 use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Scope, Snapshot};
-use chainwright::text::Script;
+use chainwright_lang::Script;
 
 /// The ruleset that a text in nft's language makes.
 #[track_caller]

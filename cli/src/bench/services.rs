@@ -5,12 +5,12 @@ use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::legacy::{self, Status};
 use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Family as Nft, Scope, Transaction};
-use chainwright::text::{Listing, Options, Part};
 use chainwright_bench::proxy::{
     Path as Way, changes, cold, first_packets, memory, name_of, restart, rolling,
 };
 use chainwright_bench::{Cluster, Measured};
 use chainwright_kube::service::Layout;
+use chainwright_lang::{Listing, Options, Part};
 use clap::ValueEnum;
 use tempfile::NamedTempFile;
 

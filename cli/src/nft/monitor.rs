@@ -6,7 +6,7 @@ use chainwright::nft::live::{
     Change, EventObject, Item, Monitor, MonitorOptions, TracedItem, Tracer, TracerOptions,
 };
 use chainwright::nft::{Connection, Scope, Snapshot};
-use chainwright::text::{EventFormatter, Formatted, Watched, traced};
+use chainwright_lang::{EventFormatter, Formatted, Watched, traced};
 use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 

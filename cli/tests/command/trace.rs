@@ -10,10 +10,10 @@ use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
 use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Connection, Scope, Snapshot};
-use chainwright::text::Script;
 use chainwright::xt;
 use chainwright_kube::explain::{Part, Role};
 use chainwright_kube::frontend::{Frontend, frontends, node_port_addresses};
+use chainwright_lang::Script;
 use chainwright_trace::graph::Graph;
 use serde_json::Value;
 

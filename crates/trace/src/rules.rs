@@ -55,7 +55,7 @@ impl Default for Options {
 /// use chainwright_trace::{Direction, Node, Options, Outcome, Packet, Rules};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
 /// # #[cfg(feature = "text")] {
-/// use chainwright::text::Script;
+/// use chainwright_lang::Script;
 ///
 /// let model = FakeKernel::new();
 /// let mut nft = model.connect()?;

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use chainwright::iptables::Family;
 use chainwright::nft::Scope;
 use chainwright::nft::live::FakeKernel;
-use chainwright::text::Script;
+use chainwright_lang::Script;
 use chainwright_trace::graph::{Graph, How, Kind, ViewOptions};
 
 use crate::Target;

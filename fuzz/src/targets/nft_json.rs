@@ -7,7 +7,7 @@ use chainwright::nft::{
     Chain, ChainRef, Elements, ElementsRef, Flowtable, FlowtableRef, Object, Rule, RuleRef, Set,
     SetRef, StatefulObject, StatefulObjectRef, Table, TableRef,
 };
-use chainwright::text::Script;
+use chainwright_lang::Script;
 use serde::de::DeserializeOwned;
 
 use super::nft_objects::written;

@@ -1,7 +1,7 @@
 //! A text in nft's language: what its rules say is read as what says the same.
 
-use chainwright::fuzzing::nft_rules;
-use chainwright::text::Script;
+use chainwright_lang::Script;
+use chainwright_lang::nft_rules;
 
 use crate::Target;
 use crate::mutate::Shape;

@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use chainwright::nft::{DiffOptions, FileError, Snapshot};
-use chainwright::text::{Listing, Options};
+use chainwright_lang::{Listing, Options};
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 use sha2::{Digest, Sha256};

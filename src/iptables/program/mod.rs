@@ -16,7 +16,6 @@ mod command;
 mod complaint;
 mod list;
 mod texts;
-#[cfg(feature = "text")]
 mod translate;
 mod xml;
 
@@ -29,7 +28,7 @@ pub(super) use complaint::DEVIATIONS;
 use complaint::{Complaint, Status};
 
 use super::text::Command;
-use super::{Backend, Error, Family, Iptables};
+use super::{Backend, Counters, Error, Family, Iptables, Rule};
 use crate::Retry;
 use crate::legacy::{self, Lock, LockPolicy};
 
@@ -46,10 +45,8 @@ pub enum Tool {
     /// `iptables-restore`: tables from a text.
     Restore,
     /// `iptables-translate`: one command in nft's language.
-    #[cfg(feature = "text")]
     Translate,
     /// `iptables-restore-translate`: a text in nft's language.
-    #[cfg(feature = "text")]
     RestoreTranslate,
     /// `iptables-xml`: a text as XML.
     Xml,
@@ -63,7 +60,6 @@ impl Tool {
             Self::Iptables => command::OPTIONS.to_owned(),
             Self::Save => texts::options_of(texts::OF_SAVE),
             Self::Restore => texts::options_of(texts::OF_RESTORE),
-            #[cfg(feature = "text")]
             Self::Translate | Self::RestoreTranslate => String::new(),
             Self::Xml => String::new(),
         }
@@ -82,6 +78,10 @@ pub struct Program {
     /// What it calls itself in messages.
     name: String,
 }
+
+/// Expresses a rule in nft's language, with counters' numbers if they are given; `None` if that language cannot. The crate
+/// `chainwright-lang` has one: `translate::for_program`.
+pub type Translate = fn(&Rule, Family, Option<Counters>) -> Option<String>;
 
 /// What a program reads and writes.
 pub struct Streams<'s> {
@@ -127,9 +127,7 @@ impl Program {
             "" => Tool::Iptables,
             "-save" => Tool::Save,
             "-restore" => Tool::Restore,
-            #[cfg(feature = "text")]
             "-translate" if is_plain => Tool::Translate,
-            #[cfg(feature = "text")]
             "-restore-translate" if is_plain => Tool::RestoreTranslate,
             "-xml" if is_plain && family == Family::Ipv4 => Tool::Xml,
             _ => return None,
@@ -172,7 +170,14 @@ impl Program {
     /// Does what the words behind the program's name say, in the calling thread's network namespace; the
     /// exit code: 0 done, 1 something is not there or could not be done, 2 wrong words, 3 no such table, 4 a
     /// matter of resources, a lock or the kernel's.
-    pub fn run<W: AsRef<[u8]>>(&self, words: &[W], streams: Streams<'_>) -> u8 {
+    ///
+    /// `translate` expresses rules for `iptables-translate` and `iptables-restore-translate`.
+    pub fn run<W: AsRef<[u8]>>(
+        &self,
+        words: &[W],
+        streams: Streams<'_>,
+        translate: Translate,
+    ) -> u8 {
         let words: Vec<BString> = words.iter().map(|word| word.as_ref().into()).collect();
         let Streams {
             input,
@@ -188,11 +193,11 @@ impl Program {
             Tool::Restore => self
                 .restore(&words, input, output, &mut notes)
                 .map(|()| Outcome::Changed),
-            #[cfg(feature = "text")]
-            Tool::Translate => self.translate(&words, output).map(|()| Outcome::Said),
-            #[cfg(feature = "text")]
+            Tool::Translate => self
+                .translate(&words, translate, output)
+                .map(|()| Outcome::Said),
             Tool::RestoreTranslate => self
-                .restore_translate(&words, output)
+                .restore_translate(&words, translate, output)
                 .map(|()| Outcome::Said),
             Tool::Xml => self
                 .xml(&words, input, output, &mut notes)
@@ -275,8 +280,7 @@ mod tests {
     #[test]
     fn names_lead_to_programs_and_back() {
         let all: Vec<_> = Program::names().collect();
-        let number = if cfg!(feature = "text") { 23 } else { 19 };
-        assert_eq!(all.len(), number);
+        assert_eq!(all.len(), 23);
         for name in &all {
             let program = Program::named(name).unwrap();
             assert_eq!(program.family == Family::Ipv6, name.starts_with("ip6"));

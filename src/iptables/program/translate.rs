@@ -6,16 +6,16 @@ use std::io::Write;
 use bstr::{BStr, BString, ByteSlice};
 
 use super::complaint::{Complaint, Status};
-use super::{Program, in_a_line};
+use super::{Program, Translate, in_a_line};
 use crate::iptables::text::{Called, Command, Verb, Word, read, words};
-use crate::iptables::translate::{hook_of, name};
-use crate::iptables::{Counters, Family, Rule, builtin, builtins};
+use crate::iptables::{Counters, Family, Rule, builtin, builtins, hook_of, nft_name};
 use crate::xt::Names;
 
 impl Program {
     pub(super) fn translate(
         &self,
         words: &[BString],
+        translate: Translate,
         output: &mut dyn Write,
     ) -> Result<(), Complaint> {
         let given = in_a_line(words);
@@ -34,7 +34,7 @@ impl Program {
         } else if called.listing.is_some() {
             return Err(not_implemented());
         } else {
-            for line in self.in_nfts_words(&command, None, table_of(&called))? {
+            for line in self.in_nfts_words(&command, None, table_of(&called), translate)? {
                 said += &match line {
                     // In quotes, as a shell takes them.
                     Line::Rule(line) => format!("nft '{}'\n", line.replace('\'', "'\\''")),
@@ -51,6 +51,7 @@ impl Program {
     pub(super) fn restore_translate(
         &self,
         words: &[BString],
+        translate: Translate,
         output: &mut dyn Write,
     ) -> Result<(), Complaint> {
         let usage = format!(
@@ -83,7 +84,7 @@ impl Program {
         let file = file
             .ok_or_else(|| Complaint::bare(Status::Other, format!("Cannot open file {path}\n")))?;
         let text = read(file).map_err(|error| Complaint::other(error.to_string()))?;
-        let said = self.text_in_nfts_words(&text);
+        let said = self.text_in_nfts_words(&text, translate);
         // What was read before the fault is printed.
         let (said, fault) = match said {
             Ok(said) => (said, None),
@@ -95,7 +96,11 @@ impl Program {
         fault.map_or(Ok(()), Err)
     }
 
-    fn text_in_nfts_words(&self, text: &[u8]) -> Result<String, (String, Complaint)> {
+    fn text_in_nfts_words(
+        &self,
+        text: &[u8],
+        translate: Translate,
+    ) -> Result<String, (String, Complaint)> {
         let mut said = format!("# Translated by {} v{}\n", self.name, super::VERSION);
         let mut table: Option<String> = None;
         let mut chains = Vec::new();
@@ -125,7 +130,9 @@ impl Program {
                 (Some(b':'), Some(table)) => {
                     self.declared(table, &content[1..], &mut chains, &mut said)
                 }
-                (Some(_), Some(table)) => self.line_in_nfts_words(table, line, &chains, &mut said),
+                (Some(_), Some(table)) => {
+                    self.line_in_nfts_words(table, line, &chains, &mut said, translate)
+                }
             };
             if let Err(fault) = result {
                 let fault = match fault.status {
@@ -170,6 +177,7 @@ impl Program {
         line: &[u8],
         chains: &[BString],
         said: &mut String,
+        translate: Translate,
     ) -> Result<(), Complaint> {
         let of_words = |error| Complaint::of_words(&error);
         let mut found = Vec::new();
@@ -177,7 +185,7 @@ impl Program {
         let (counters, rest) = crate::iptables::text::counters_before(&found).map_err(of_words)?;
         let is_chain = |name: &BStr| chains.iter().any(|chain| chain == name);
         let command = Command::parse(self.family, rest, is_chain).map_err(of_words)?;
-        for line in self.in_nfts_words(&command, counters, table)? {
+        for line in self.in_nfts_words(&command, counters, table, translate)? {
             *said += &match line {
                 Line::Rule(line) | Line::Other(line) => format!("{line}\n"),
                 Line::Inexpressible => format!("# -t {table} {} \n", typed(rest)),
@@ -192,6 +200,7 @@ impl Program {
         command: &Command,
         counters: Option<Counters>,
         table: &str,
+        translate: Translate,
     ) -> Result<Vec<Line>, Complaint> {
         let family = self.word();
         let chain = command.chain.as_ref().map(|chain| in_nfts_words(chain));
@@ -224,9 +233,9 @@ impl Program {
             _ => return Err(not_implemented()),
         };
         let counters = command.spec.counters.or(counters);
-        let line = |rule: Rule| match rule.to_nft_with(self.family, counters) {
-            Ok(words) => Line::Rule(format!("{place} {words}")),
-            Err(_) => Line::Inexpressible,
+        let line = |rule: Rule| match translate(&rule, self.family, counters) {
+            Some(words) => Line::Rule(format!("{place} {words}")),
+            None => Line::Inexpressible,
         };
         Ok(command.spec.clone().rules().map(line).collect())
     }
@@ -273,7 +282,13 @@ fn table_of(called: &Called) -> &str {
 
 /// A chain's name, if nft's language can hold it.
 fn in_nfts_words(chain: &[u8]) -> Result<String, Complaint> {
-    name(chain.as_bstr()).map_err(|why| Complaint::parameter(why.to_string()))
+    let cannot = || {
+        Complaint::parameter(format!(
+            "nft's language cannot hold {:?}",
+            chain.as_bstr().to_string()
+        ))
+    };
+    nft_name(chain.as_bstr()).ok_or_else(cannot)
 }
 
 fn not_implemented() -> Complaint {

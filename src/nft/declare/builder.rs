@@ -122,7 +122,7 @@ macro_rules! builder {
 
         $crate::nft::declare::builder!(@owned $Name [$($life)?] [$($family)?] { $($field)* });
 
-        #[cfg(any(test, feature = "strategies"))]
+        #[cfg(any(test, feature = "testing"))]
         impl $(<$life>)? $crate::nft::properties::Arbitrary for $Name $(<$life>)? {
             type Value = $crate::nft::declare::builder!(@static $Name $($life)?);
             fn arbitrary(depth: u32) -> proptest::strategy::BoxedStrategy<Self::Value> {
@@ -299,7 +299,7 @@ macro_rules! attributes {
 
         $crate::nft::declare::attributes!(@nested $Name $($life)?);
 
-        #[cfg(any(test, feature = "strategies"))]
+        #[cfg(any(test, feature = "testing"))]
         #[test]
         #[allow(non_snake_case, reason = "each declaration has a test of its own name")]
         fn $Name() {
@@ -371,8 +371,9 @@ macro_rules! object {
             }
 
             /// As [`parse`](Self::parse), of what follows the message's header.
+            #[doc(hidden)]
             #[inline(always)]
-            pub(crate) fn of_payload(
+            pub fn of_payload(
                 payload: &'a [u8],
             ) -> Result<Self, $crate::netlink::Malformed> {
                 let (header, bytes) = $crate::netlink::NfGenMsg::split(payload)?;
@@ -387,7 +388,7 @@ macro_rules! object {
             }
         }
 
-        #[cfg(any(test, feature = "strategies"))]
+        #[cfg(any(test, feature = "testing"))]
         impl $crate::nft::properties::Declared for $Name<'static> {
             const KINDS: &'static [(u16, &'static str)] = Self::ATTRIBUTES;
             fn family(&self) -> $crate::nft::Family {
@@ -413,7 +414,7 @@ macro_rules! object {
             }
         }
 
-        #[cfg(any(test, feature = "strategies"))]
+        #[cfg(any(test, feature = "testing"))]
         #[test]
         #[allow(non_snake_case, reason = "each declaration has a test of its own name")]
         fn $Name() {
@@ -424,7 +425,7 @@ macro_rules! object {
 pub(in crate::nft) use object;
 
 /// Any values of a field, given what is known of it.
-#[cfg(any(test, feature = "strategies"))]
+#[cfg(any(test, feature = "testing"))]
 macro_rules! any_field {
     ([required $($note:ident)*] $Type:ty, $depth:ident) => {
         $crate::nft::properties::always::<$Type>($depth)
@@ -433,11 +434,11 @@ macro_rules! any_field {
         $crate::nft::properties::now_and_then::<$Type>($depth)
     };
 }
-#[cfg(any(test, feature = "strategies"))]
+#[cfg(any(test, feature = "testing"))]
 pub(in crate::nft) use any_field;
 
 /// Any values of a struct, given a strategy for each of its fields.
-#[cfg(any(test, feature = "strategies"))]
+#[cfg(any(test, feature = "testing"))]
 macro_rules! any_fields {
     ($Name:ident $(, $field:ident = $strategy:expr)* $(,)?) => {{
         use proptest::strategy::Strategy;
@@ -451,5 +452,5 @@ macro_rules! any_fields {
         this
     }};
 }
-#[cfg(any(test, feature = "strategies"))]
+#[cfg(any(test, feature = "testing"))]
 pub(in crate::nft) use any_fields;

@@ -27,7 +27,7 @@ mod values;
 mod view;
 
 use bstr::BStr;
-#[cfg(any(test, feature = "strategies"))]
+#[cfg(any(test, feature = "testing"))]
 pub(in crate::nft) use builder::{any_field, any_fields};
 pub(in crate::nft) use builder::{attributes, builder, object};
 pub(in crate::nft) use padding::{Padded, next_padded};

@@ -85,7 +85,7 @@ macro_rules! values {
             }
         }
 
-        #[cfg(any(test, feature = "strategies"))]
+        #[cfg(any(test, feature = "testing"))]
         impl $crate::nft::properties::Arbitrary for $Name {
             type Value = Self;
             fn arbitrary(_: u32) -> proptest::strategy::BoxedStrategy<Self> {
@@ -178,7 +178,7 @@ macro_rules! flags {
             }
         }
 
-        #[cfg(any(test, feature = "strategies"))]
+        #[cfg(any(test, feature = "testing"))]
         impl $crate::nft::properties::Arbitrary for $Name {
             type Value = Self;
             fn arbitrary(_: u32) -> proptest::strategy::BoxedStrategy<Self> {
@@ -241,7 +241,7 @@ macro_rules! milliseconds {
             }
         }
 
-        #[cfg(any(test, feature = "strategies"))]
+        #[cfg(any(test, feature = "testing"))]
         impl $crate::nft::properties::Arbitrary for $Name {
             type Value = Self;
             fn arbitrary(depth: u32) -> proptest::strategy::BoxedStrategy<Self> {

@@ -198,7 +198,7 @@ macro_rules! view {
             }
         }
 
-        #[cfg(any(test, feature = "strategies"))]
+        #[cfg(any(test, feature = "testing"))]
         #[allow(dead_code, reason = "of what is no object")]
         impl $(<$life>)? $Name $(<$life>)? {
             /// Without what means something else in a listing.

@@ -62,7 +62,8 @@ impl FibFlags {
     ];
 
     /// Those that there are words for: the named ones, and that only the presence of a route is asked for.
-    pub(crate) const SPOKEN: Self = {
+    #[doc(hidden)]
+    pub const SPOKEN: Self = {
         let mut spoken = Self::PRESENT;
         let mut at = 0;
         while at < Self::NAMED.len() {

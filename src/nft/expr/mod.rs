@@ -309,7 +309,7 @@ macro_rules! registry {
             }
         }
 
-        #[cfg(any(test, feature = "strategies"))]
+        #[cfg(any(test, feature = "testing"))]
         impl<'a> Decoded<'a> {
             /// Any expression of each kind, with the kind's name; last any that has no typed form.
             #[doc(hidden)]

@@ -25,7 +25,8 @@ use crate::nft::{Element, ElementRef, RuleRef, Scope, SetId, StatefulObject, Tra
 impl Connection {
     /// The tables and sets that there are, of one generation, without elements, chains and rules. Sets without a name of
     /// their own, whose elements would say what they are, are not among them.
-    pub(crate) fn definitions(&mut self) -> Result<Snapshot, Error> {
+    #[doc(hidden)]
+    pub fn definitions(&mut self) -> Result<Snapshot, Error> {
         let read = self.consistent(
             &Scope::all(),
             ElementsOf::ANONYMOUS,
@@ -43,8 +44,9 @@ impl Connection {
 }
 
 /// What a request is about whose answer is a snapshot of that alone.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Answered<'a> {
+pub enum Answered<'a> {
     /// Stateful objects of a type, of a family or of one of its tables: they are set back.
     Objects(ObjectType, Scope<'a>),
     /// One of them.
@@ -54,8 +56,9 @@ pub(crate) enum Answered<'a> {
 }
 
 /// What an element is looked up by.
+#[doc(hidden)]
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Sought {
+pub enum Sought {
     /// Its key.
     Key(Box<Element<'static>>),
     /// The first and the last value of a range: what is sought is the range of the set that they lie in.
@@ -89,7 +92,8 @@ fn behind(key: &[u8]) -> Option<Vec<u8>> {
 impl Connection {
     /// Asks for it, and puts what is answered into a snapshot of the tables and sets that it is in; `None` of what is not
     /// there.
-    pub(crate) fn answered(
+    #[doc(hidden)]
+    pub fn answered(
         &mut self,
         mut snapshot: Snapshot,
         asked: &Answered<'_>,
@@ -183,7 +187,8 @@ impl Connection {
 
     /// Reads a part of these tables once, and resets the counters and quotas of its rules, or, of a set, those of its
     /// elements. It is not read again where others change something meanwhile: what was reset would be lost.
-    pub(crate) fn reset_part(
+    #[doc(hidden)]
+    pub fn reset_part(
         &mut self,
         scope: &Scope<'_>,
         part: Part<'_>,
@@ -205,7 +210,8 @@ impl Connection {
 
     /// Resets a rule by its handle: a snapshot of all of its table but other rules and their chains; `None` if it is not
     /// there.
-    pub(crate) fn reset_rule(
+    #[doc(hidden)]
+    pub fn reset_rule(
         &mut self,
         table: &Scope<'_>,
         chain: &BStr,
@@ -316,7 +322,8 @@ impl Connection {
 
 impl Snapshot {
     /// One that knows nothing, and takes in what it is told.
-    pub(crate) fn of_nothing() -> Self {
+    #[doc(hidden)]
+    pub fn of_nothing() -> Self {
         Self::of(Scope::all(), ElementsOf::ANONYMOUS)
     }
 
@@ -326,7 +333,8 @@ impl Snapshot {
     }
 
     /// Takes in what an event tells of tables and sets, and of the elements of sets that have no name of their own.
-    pub(crate) fn learn(&mut self, event: &Event<'_>) -> Result<(), Malformed> {
+    #[doc(hidden)]
+    pub fn learn(&mut self, event: &Event<'_>) -> Result<(), Malformed> {
         let is_defining = matches!(
             event.object()?,
             EventObject::Table(_) | EventObject::Set(_) | EventObject::Elements(_)
@@ -340,7 +348,8 @@ impl Snapshot {
 
 impl<'s> SnapshotTable<'s> {
     /// A snapshot that holds one set of this table, with the elements of these messages alone.
-    pub(crate) fn excerpt(
+    #[doc(hidden)]
+    pub fn excerpt(
         &self,
         set: &SnapshotSet<'s>,
         elements: &[Message<'_>],

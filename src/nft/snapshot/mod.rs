@@ -38,7 +38,6 @@ use crate::netlink::{Error, Malformed, Message};
 mod apply;
 mod compare;
 mod contents;
-#[cfg(feature = "text")]
 mod definitions;
 #[cfg(feature = "diff")]
 mod diff;
@@ -49,7 +48,6 @@ mod index;
 mod left_out;
 #[cfg(feature = "backup")]
 mod narrow;
-#[cfg(feature = "text")]
 mod needed;
 mod order;
 #[cfg(any(feature = "backup", feature = "serde"))]
@@ -78,18 +76,18 @@ pub(super) use reconcile::scope_of;
 #[doc(hidden)]
 pub use compare::is_same_rule;
 pub use contents::Contents;
-#[cfg(feature = "text")]
-pub(crate) use definitions::{Answered, Sought};
+#[doc(hidden)]
+pub use definitions::{Answered, Sought};
 #[cfg(feature = "diff")]
 pub use diff::{Change, Diff, DiffOptions, Fate, Words};
 #[cfg(feature = "backup")]
 pub use file::{FileError, NotRegular, Provenance};
 pub use left_out::{ElementsOf, LeftOut, SnapshotOptions, WriteError};
-#[cfg(feature = "text")]
-pub(crate) use needed::Needed;
+#[doc(hidden)]
+pub use needed::Needed;
 pub use part::{Part, PartialSnapshot};
-#[cfg(feature = "text")]
-pub(crate) use part::{is_map, is_meter};
+#[doc(hidden)]
+pub use part::{is_map, is_meter};
 pub(in crate::nft) use plan::DesiredPlaces;
 #[doc(hidden)]
 pub use plan::Stage;

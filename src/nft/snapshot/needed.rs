@@ -16,26 +16,29 @@ use crate::nft::watch::MemberKey;
 use crate::nft::{Element, Scope, SetFlags, SetId};
 
 /// What is needed.
+#[doc(hidden)]
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(crate) struct Needed {
+pub struct Needed {
     /// Sets that must be known; of those with `true` also the elements, where these are ranges.
-    pub(crate) sets: BTreeMap<MemberKey, bool>,
+    pub sets: BTreeMap<MemberKey, bool>,
     /// Sets that are declared: where one is there and has a range that reaches the last key of this length in bytes, its
     /// elements must be known. The kernel does not see what overlaps such a range.
-    pub(crate) open_ranges: Vec<(MemberKey, usize)>,
+    pub open_ranges: Vec<(MemberKey, usize)>,
     /// Chains that must be known; of those with `true` also the rules.
-    pub(crate) chains: BTreeMap<MemberKey, bool>,
+    pub chains: BTreeMap<MemberKey, bool>,
 }
 
 impl Needed {
-    pub(crate) fn is_empty(&self) -> bool {
+    #[doc(hidden)]
+    pub fn is_empty(&self) -> bool {
         self.sets.is_empty() && self.chains.is_empty()
     }
 }
 
 impl Connection {
     /// Looks for ranges that reach the last key, and needs the elements of sets that have one.
-    pub(crate) fn look_for_open_ranges(&mut self, needed: &mut Needed) -> Result<(), Error> {
+    #[doc(hidden)]
+    pub fn look_for_open_ranges(&mut self, needed: &mut Needed) -> Result<(), Error> {
         for ((family, table, name), length) in mem::take(&mut needed.open_ranges) {
             let set = SetId::new(family, table.as_slice(), name.as_slice());
             let last = Element::new(vec![0xff; length]);
@@ -64,7 +67,8 @@ impl Connection {
     ///
     /// # Errors
     /// As [`snapshot`](Self::snapshot).
-    pub(crate) fn needed(&mut self, needed: &Needed) -> Result<Snapshot, SnapshotError> {
+    #[doc(hidden)]
+    pub fn needed(&mut self, needed: &Needed) -> Result<Snapshot, SnapshotError> {
         self.consistent(&Scope::all(), ElementsOf::all(), false, |reader, _| {
             reader.needed(needed)
         })

@@ -40,7 +40,6 @@ use crate::nft::generation::Generation;
 use crate::nft::object::Written as _;
 use crate::nft::scope::Scope;
 use crate::nft::watch::Watch;
-#[cfg(feature = "text")]
 use crate::nft::{ChainRef, FlowtableRef, StatefulObjectRef};
 use crate::nft::{Family, RuleRef, SetFlags, SetRef, StatefulObject};
 
@@ -107,8 +106,8 @@ impl Part<'_> {
     }
 
     /// Whether a table has something of it.
-    #[cfg(feature = "text")]
-    pub(crate) fn is_in(&self, table: &SnapshotTable<'_>) -> bool {
+    #[doc(hidden)]
+    pub fn is_in(&self, table: &SnapshotTable<'_>) -> bool {
         let set = |name: &[u8], map| {
             let found = table.set(name);
             found.is_some_and(|set| is_map(set.set().flags().unwrap_or_default()) == map)
@@ -128,8 +127,8 @@ impl Part<'_> {
         }
     }
 
-    #[cfg(feature = "text")]
-    pub(crate) fn has_object(&self, object: &StatefulObjectRef<'_>) -> bool {
+    #[doc(hidden)]
+    pub fn has_object(&self, object: &StatefulObjectRef<'_>) -> bool {
         match *self {
             Self::All => true,
             Self::Objects(kind) => object.object_type() == kind,
@@ -138,7 +137,8 @@ impl Part<'_> {
         }
     }
 
-    pub(crate) fn has_set(&self, set: &SetRef<'_>) -> bool {
+    #[doc(hidden)]
+    pub fn has_set(&self, set: &SetRef<'_>) -> bool {
         let flags = set.flags().unwrap_or_default();
         if flags.contains(SetFlags::ANONYMOUS) {
             return is_meter(set)
@@ -159,8 +159,8 @@ impl Part<'_> {
         }
     }
 
-    #[cfg(feature = "text")]
-    pub(crate) fn has_flowtable(&self, flowtable: &FlowtableRef<'_>) -> bool {
+    #[doc(hidden)]
+    pub fn has_flowtable(&self, flowtable: &FlowtableRef<'_>) -> bool {
         match *self {
             Self::All | Self::Flowtables => true,
             Self::Flowtable(name) => flowtable.name() == name,
@@ -168,8 +168,8 @@ impl Part<'_> {
         }
     }
 
-    #[cfg(feature = "text")]
-    pub(crate) fn has_chain(&self, chain: &ChainRef<'_>) -> bool {
+    #[doc(hidden)]
+    pub fn has_chain(&self, chain: &ChainRef<'_>) -> bool {
         match *self {
             Self::All | Self::Chains => true,
             Self::Chain(name) => chain.name() == name,
@@ -179,12 +179,14 @@ impl Part<'_> {
 }
 
 /// Whether a set has something for each of its keys.
-pub(crate) const fn is_map(flags: SetFlags) -> bool {
+#[doc(hidden)]
+pub const fn is_map(flags: SetFlags) -> bool {
     flags.intersects(SetFlags::MAP.union(SetFlags::OBJECT))
 }
 
 /// Whether `meter` made a set.
-pub(crate) fn is_meter(set: &SetRef<'_>) -> bool {
+#[doc(hidden)]
+pub fn is_meter(set: &SetRef<'_>) -> bool {
     let flags = set.flags().unwrap_or_default();
     flags.contains(SetFlags::ANONYMOUS | SetFlags::EVAL)
 }
@@ -214,9 +216,9 @@ impl fmt::Display for PartialSnapshot {
     }
 }
 
-#[cfg(feature = "text")]
 impl PartialSnapshot {
-    pub(crate) fn into_inner(self) -> Snapshot {
+    #[doc(hidden)]
+    pub fn into_inner(self) -> Snapshot {
         self.0
     }
 }

@@ -133,7 +133,8 @@ impl Snapshot {
     }
 
     /// Gives back the memory of what is no longer needed, if it is a third of all.
-    pub(crate) fn tidy(&mut self) -> Result<(), Malformed> {
+    #[doc(hidden)]
+    pub fn tidy(&mut self) -> Result<(), Malformed> {
         if self.dead < WORTHWHILE || self.dead < self.arena.len() / 3 {
             return Ok(());
         }

@@ -134,7 +134,7 @@ macro_rules! registry {
             }
         }
 
-        #[cfg(any(test, feature = "strategies"))]
+        #[cfg(any(test, feature = "testing"))]
         impl<'a> ObjectData<'a> {
             /// What any object of each type holds; last any that has no typed form.
             pub(in crate::nft) fn strategies(

@@ -1,7 +1,7 @@
 //! What nft reads back of what we write.
 
 use chainwright::nft::ChainFlags;
-use chainwright::text::rule;
+use chainwright_lang::rule;
 
 use super::*;
 use crate::common::rulesets::PIECE;

@@ -7,7 +7,7 @@ use chainwright::nft::expr::{
     MetaKey, NestedExpression, Payload, PayloadBase, Register,
 };
 use chainwright::nft::{Chain, Family, Rule, RuleRef, Scope, Table, Transaction};
-use chainwright::text::{Options, rule};
+use chainwright_lang::{Options, rule};
 
 use super::{apply, nothing_else, of_text};
 use crate::common::random::Random;

@@ -2,7 +2,7 @@
 //! what is there.
 
 use chainwright::nft::{Ranges, RangesError};
-use chainwright::text::{Mode, Options, Script};
+use chainwright_lang::{Mode, Options, Script};
 
 use super::*;
 use crate::common::scripts::compare_listings;

@@ -1,7 +1,7 @@
 //! Types of keys and data: what a set is declared by is known to those who use it later, and rules use sets of their types
 //! alone.
 
-use chainwright::text::{Mode, Options, Script};
+use chainwright_lang::{Mode, Options, Script};
 
 use super::*;
 

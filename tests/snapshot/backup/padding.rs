@@ -7,7 +7,7 @@ use chainwright::netlink::Attributes;
 use chainwright::nft::expr::Last;
 use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{DiffOptions, PlanOptions, UnknownAttributes};
-use chainwright::text::{Listing, Options, Script};
+use chainwright_lang::{Listing, Options, Script};
 use chainwright_sys::nf_tables::*;
 
 use super::*;

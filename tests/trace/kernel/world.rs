@@ -11,7 +11,7 @@ use chainwright::legacy;
 use chainwright::netns::Sandbox;
 use chainwright::nft::live::{TracedItem, Tracer};
 use chainwright::nft::{Connection, Scope, Snapshot};
-use chainwright::text::Script;
+use chainwright_lang::Script;
 use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::socket::{

@@ -186,7 +186,7 @@ mod tests {
     use super::*;
     use chainwright::nft::live::FakeKernel;
     use chainwright::nft::{Scope, Snapshot};
-    use chainwright::text::Script;
+    use chainwright_lang::Script;
 
     fn snapshot(text: &str) -> Snapshot {
         let script = Script::parse("test", text).unwrap();

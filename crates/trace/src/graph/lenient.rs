@@ -23,8 +23,8 @@ use chainwright::netlink::{Attributes, Messages, NfGenMsg};
 use chainwright::nft::expr::{Data, Expressions};
 use chainwright::nft::userdata::{RULE_COMMENT, UserData};
 use chainwright::nft::{DataType, ElementRef, Family, Policy, SetFlags, TableFlags};
-use chainwright::text::{Error as ScriptError, Script};
 use chainwright::xt;
+use chainwright_lang::{Error as ScriptError, Script};
 
 /// Why a text has no graph.
 #[derive(Debug, thiserror::Error)]

@@ -3,8 +3,8 @@
 use super::*;
 use chainwright::nft::expr::{Immediate, Lookup, Register};
 use chainwright::nft::{Chain, DataType, Element, Rule, Set, SetId, Transaction};
-use chainwright::text::Script;
 use chainwright::xt;
+use chainwright_lang::Script;
 
 fn of_script(text: &str) -> Graph {
     let script = Script::parse("test", text).unwrap();

@@ -14,7 +14,7 @@ use chainwright::netlink::MessageError;
 use chainwright::netns::Sandbox;
 use chainwright::nft::build::Build;
 use chainwright::nft::{Chain, Element, SetId, TableRef};
-use chainwright::text::{Listing, Options, Part};
+use chainwright_lang::{Listing, Options, Part};
 
 /// The node of kube-proxy's ruleset among the tests' data.
 fn config() -> Config {

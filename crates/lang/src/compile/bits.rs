@@ -1,0 +1,300 @@
+//! Operations on bits.
+
+use super::body::{Body, register};
+use super::constant::Want;
+use super::load::{Loaded, is_constant};
+use crate::parse::{Fault, number};
+use crate::syntax::{Expr, Operator, Payload, Value};
+use chainwright::nft::build::ByteOrder;
+use chainwright::nft::expr::{Bitwise, BitwiseOp, Byteorder, Data};
+
+/// Words of 4 bytes in a register of 16.
+const REGISTER: u32 = 4;
+/// Words of 4 bytes in all registers.
+const WORDS: u32 = 16;
+
+const fn is_shift(operator: Operator) -> bool {
+    matches!(operator, Operator::LeftShift | Operator::RightShift)
+}
+
+/// Operations with constants that follow one another, the last of them first, and what the first is done with.
+struct Chain<'e> {
+    pending: Vec<(Operator, &'e Expr)>,
+    of: &'e Expr,
+}
+
+/// Those that an expression is; none where it is something else.
+fn chain(expr: &Expr) -> Chain<'_> {
+    let mut chain = Chain {
+        pending: Vec::new(),
+        of: expr,
+    };
+    while let Expr::Binary(operator, left, right) = chain.of {
+        if is_shift(*operator) || !is_constant(right) {
+            break;
+        }
+        chain.pending.push((*operator, right));
+        chain.of = left;
+    }
+    chain
+}
+
+impl Body<'_, '_> {
+    /// What an operation makes of a value. All operations with constants on single bits that follow one another are
+    /// one instruction.
+    pub(super) fn operation(
+        &mut self,
+        operator: Operator,
+        operation: &Expr,
+        (left, right): (&Expr, &Expr),
+        word: u32,
+    ) -> Result<Loaded, Fault> {
+        if is_shift(operator) {
+            return self.shifted(operator, left, right, word);
+        }
+        let chain = chain(operation);
+        if chain.pending.is_empty() {
+            return self.of_two(operator, left, right, word);
+        }
+        // Bits that are the field's, and those that are asked for, are taken out by one instruction where they stand at
+        // the end.
+        let mut loaded = match self.wide {
+            None => self.load_bytes(chain.of, word)?,
+            Some(_) => self.load(chain.of, word)?,
+        };
+        if loaded.shift > 0 && self.wide.is_none() {
+            if loaded.length > 1 {
+                // They stay where they are: listings of nft do not get over numbers of several bytes that are moved.
+                let (mask, xor) = self.folded(chain.pending, loaded.want)?;
+                let (mask, xor) = (mask << loaded.shift, xor << loaded.shift);
+                self.mask_xor(word, mask, xor, loaded.length, loaded.want.order);
+                return Ok(loaded);
+            }
+            self.trim(&loaded, word);
+        }
+        self.bring_down(&mut loaded, word)?;
+        self.widen(&mut loaded, word);
+        let want = loaded.want;
+        let ones = Value::ones(loaded.length as u32 * 8); // at most 16 bytes
+        let (mask, xor) = self.folded(chain.pending, want)?;
+        self.mask_xor(word, mask & ones, xor & ones, loaded.length, want.order);
+        Ok(loaded)
+    }
+
+    /// What operations with constants, the last of them first, leave of a value, and what they turn of that.
+    fn folded(&self, pending: Vec<(Operator, &Expr)>, want: Want) -> Result<(u128, u128), Fault> {
+        let (mut mask, mut xor) = (Value::ones(want.bits), 0);
+        for (operator, right) in pending.into_iter().rev() {
+            let number = self.compiler.operand(right, want)?;
+            match operator {
+                Operator::And => {
+                    mask &= number;
+                    xor &= number;
+                }
+                Operator::Or => {
+                    mask &= !number;
+                    xor = (xor & !number) | number;
+                }
+                _ => xor ^= number,
+            }
+        }
+        Ok((mask, xor))
+    }
+
+    /// What is left of a field that gets another value, and what of that is turned: nothing where it is a constant, and
+    /// where it is what the field was with other bits, what operations with constants leave.
+    pub(super) fn changed(
+        &self,
+        field: &Payload,
+        to: &Expr,
+        want: Want,
+    ) -> Result<(u128, u128), Fault> {
+        if is_constant(to) {
+            return Ok((0, self.compiler.value(to, want)?.number));
+        }
+        let chain = chain(to);
+        match chain.of {
+            Expr::Payload(of) if of == field => self.folded(chain.pending, want),
+            _ => {
+                let message = "a part of a byte is set to a constant, or to what it was with other bits, only";
+                Err(self.compiler.fault(to, message))
+            }
+        }
+    }
+
+    /// A value whose bits are moved.
+    fn shifted(
+        &mut self,
+        operator: Operator,
+        left: &Expr,
+        right: &Expr,
+        word: u32,
+    ) -> Result<Loaded, Fault> {
+        let mut loaded = self.load(left, word)?;
+        if loaded.shift > 0 && self.wide.is_none() {
+            self.trim(&loaded, word);
+        }
+        self.bring_down(&mut loaded, word)?;
+        self.widen(&mut loaded, word);
+        let want = loaded.want;
+        let count = self.compiler.shift_count(right, want)?;
+        let op = match operator {
+            Operator::LeftShift => BitwiseOp::LSHIFT,
+            _ => BitwiseOp::RSHIFT,
+        };
+        // Numbers of the packet are shifted as the machine has them.
+        if matches!(loaded.length, 2 | 4 | 8) {
+            self.turn_to_host(&mut loaded, word);
+        }
+        if count > 0 {
+            self.shift(word, op, count, loaded.length);
+        }
+        Ok(loaded)
+    }
+
+    /// What two values make that are both asked for (Linux 6.13).
+    fn of_two(
+        &mut self,
+        operator: Operator,
+        left: &Expr,
+        right: &Expr,
+        word: u32,
+    ) -> Result<Loaded, Fault> {
+        let second = word + REGISTER;
+        if second >= WORDS {
+            let message = "more values than there are registers";
+            return Err(self.compiler.fault(right, message));
+        }
+        let [one, other] = [(left, word), (right, second)].map(|(expr, word)| {
+            let mut loaded = self.load(expr, word)?;
+            self.bring_down(&mut loaded, word)?;
+            self.widen(&mut loaded, word);
+            Ok(loaded)
+        });
+        let (one, mut other) = (one?, other?);
+        if one.length != other.length {
+            let message = format!(
+                "values of {} and of {} bytes have no bits in common",
+                one.length, other.length
+            );
+            return Err(self.compiler.fault(right, message));
+        }
+        match one.want.order {
+            ByteOrder::Host => self.turn_to_host(&mut other, second),
+            ByteOrder::Network => self.turn_to_network(&mut other, second),
+        }
+        self.push(&Bitwise {
+            sreg: Some(register(word)),
+            sreg2: Some(register(second)),
+            dreg: Some(register(word)),
+            op: Some(match operator {
+                Operator::And => BitwiseOp::AND,
+                Operator::Or => BitwiseOp::OR,
+                _ => BitwiseOp::XOR,
+            }),
+            len: Some(one.length as u32), // at most 16
+            ..Bitwise::default()
+        });
+        Ok(one)
+    }
+
+    /// Moves the bits of a field to where they are written; those of a number that a longer one is made of as the machine
+    /// has them.
+    pub(super) fn bring_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
+        match self.wide {
+            Some(_) => self.shift_in_host_order(loaded, word),
+            None => self.shift_down(loaded, word),
+        }
+    }
+
+    /// Makes a number of as many bits as the statement takes of a shorter one: those before it are zeros in the register.
+    pub(super) fn widen(&mut self, loaded: &mut Loaded, word: u32) {
+        let Some(bits) = self.wide else {
+            return;
+        };
+        if matches!(loaded.length, 1 | 2) && loaded.length as u32 * 8 < bits {
+            self.turn_to_host(loaded, word);
+            loaded.length = bits as usize / 8;
+            loaded.want.bits = bits;
+        }
+    }
+
+    /// Turns a number of the packet into the order that the machine has.
+    pub(super) fn turn_to_host(&mut self, loaded: &mut Loaded, word: u32) {
+        if loaded.want.order == ByteOrder::Network {
+            loaded.want.order = ByteOrder::Host;
+            if loaded.length > 1 {
+                let (register, length) = (register(word), loaded.length as u32); // at most 16
+                let unit = length.min(8);
+                self.push(&Byteorder::ntoh(register, register, length, unit));
+            }
+        }
+    }
+
+    /// Moves bits to where they are written, in the order in which they were; of bytes that hold none of them none is left.
+    pub(super) fn shift_down(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
+        if loaded.shift == 0 {
+            return Ok(());
+        }
+        let order = loaded.want.order;
+        self.shift_in_host_order(loaded, word)?;
+        if loaded.want.length() == 1 && cfg!(target_endian = "little") {
+            loaded.length = 1;
+        }
+        if order == ByteOrder::Network {
+            self.turn_to_network(loaded, word);
+        }
+        Ok(())
+    }
+
+    /// Moves bits to where they are written. The kernel shifts numbers as the machine has them, so those of several bytes
+    /// are turned before.
+    fn shift_in_host_order(&mut self, loaded: &mut Loaded, word: u32) -> Result<(), Fault> {
+        if loaded.shift == 0 {
+            return Ok(());
+        }
+        if !matches!(loaded.length, 1 | 2 | 4) {
+            let message =
+                "the kernel moves the bits of 1, 2 or 4 bytes of a packet: this has others";
+            return Err(self.error(message));
+        }
+        self.turn_to_host(loaded, word);
+        self.shift(word, BitwiseOp::RSHIFT, loaded.shift, loaded.length);
+        loaded.shift = 0;
+        Ok(())
+    }
+
+    fn shift(&mut self, word: u32, op: BitwiseOp, count: u32, length: usize) {
+        let count = count.to_ne_bytes();
+        self.push(&Bitwise {
+            sreg: Some(register(word)),
+            dreg: Some(register(word)),
+            op: Some(op),
+            len: Some(length as u32), // at most 16
+            data: Some(Data::value(&count)),
+            ..Bitwise::default()
+        });
+    }
+}
+
+impl super::Compiler<'_> {
+    /// A constant that bits are changed by: of any type a number, too.
+    fn operand(&self, expr: &Expr, want: Want) -> Result<u128, Fault> {
+        if let Expr::Symbol(symbol) = expr
+            && let Some(number) = number(&symbol.text)
+        {
+            return self.fitting(number, want, expr);
+        }
+        Ok(self.value(expr, want)?.number)
+    }
+}
+
+/// What of an expression bits are changed by that is no constant.
+pub(super) fn not_constant(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::Binary(_, left, right) if is_constant(right) => not_constant(left),
+        Expr::Binary(_, _, right) => Some(right),
+        Expr::Concat(parts) => parts.iter().find_map(not_constant),
+        _ => None,
+    }
+}

@@ -1,0 +1,448 @@
+//! A rule's instructions as they are made.
+
+use std::mem;
+
+use super::Compiler;
+use super::protocols::{Conflict, Needed, Protocols};
+use crate::headers::{self, Protocol};
+use crate::parse::Fault;
+use crate::parse::known::field_of;
+use crate::syntax::{Element, Expr, Payload, Value};
+use crate::tunnels::Tunnel;
+use chainwright::nft::expr::{
+    Cmp, CtKey, Decoded, Expression, Expressions, Lookup, LookupFlags, Payload as Load,
+    PayloadBase, Register,
+};
+use chainwright::nft::{Family, Name, SetId};
+
+/// Words of 4 bytes in a register of 16.
+const REGISTER: u32 = 4;
+
+/// The register that begins with this word.
+pub(super) const fn register(word: u32) -> Register {
+    match word.is_multiple_of(REGISTER) {
+        true => Register(Register::R1.0 + word / REGISTER),
+        false => Register::word(word),
+    }
+}
+
+/// A match that waits for its neighbours.
+enum Waiting {
+    /// Whole bytes of the packet are these: such that stand side by side are asked for at once.
+    Bytes {
+        tunnel: Option<&'static Tunnel>,
+        base: PayloadBase,
+        offset: u32,
+        bytes: Vec<u8>,
+        /// Whether they say which protocol comes above.
+        is_key: bool,
+    },
+    Instructions(Expressions<'static>),
+}
+
+/// The instructions of one rule.
+pub(super) struct Body<'b, 'c> {
+    pub(super) compiler: &'b mut Compiler<'c>,
+    pub(super) family: Family,
+    pub(super) table: Name<'static>,
+    pub(super) protocols: Protocols,
+    /// What is known of the packets inside of tunnels.
+    inside: Vec<(&'static Tunnel, Protocols)>,
+    /// Whether a statement ends the rule: none behind it is carried out.
+    pub(super) is_over: bool,
+    /// How many bits the number has that a statement takes, where shorter ones are made as long.
+    pub(super) wide: Option<u32>,
+    waiting: Vec<Waiting>,
+    /// The matches between two statements, and each statement.
+    groups: Vec<Vec<Waiting>>,
+}
+
+impl<'b, 'c> Body<'b, 'c> {
+    pub(super) fn new(
+        compiler: &'b mut Compiler<'c>,
+        family: Family,
+        table: Name<'static>,
+    ) -> Self {
+        Self {
+            compiler,
+            family,
+            table,
+            protocols: Protocols::new(family),
+            inside: Vec::new(),
+            is_over: false,
+            wide: None,
+            waiting: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    pub(super) fn finish(mut self) -> Expressions<'static> {
+        self.settle();
+        let mut out = Expressions::new();
+        for group in self.groups {
+            write(group, &mut out);
+        }
+        out
+    }
+
+    /// Puts the matches that this adds before all others.
+    pub(super) fn first(
+        &mut self,
+        add: impl FnOnce(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let behind = mem::take(&mut self.waiting);
+        let added = add(self);
+        let before = mem::replace(&mut self.waiting, behind);
+        let group = self.groups.first_mut().unwrap_or(&mut self.waiting);
+        group.splice(..0, before);
+        added
+    }
+
+    /// Writes an instruction of a match.
+    pub(super) fn push(&mut self, expression: &impl Expression) {
+        match self.waiting.last_mut() {
+            Some(Waiting::Instructions(out)) => _ = out.push(expression),
+            _ => {
+                let mut out = Expressions::new();
+                out.push(expression);
+                self.waiting.push(Waiting::Instructions(out));
+            }
+        }
+    }
+
+    /// Writes an instruction that is no match; what was to be matched comes before it.
+    pub(super) fn push_decoded(&mut self, expression: &Decoded<'_>) {
+        self.settle();
+        let mut out = Expressions::new();
+        out.push_decoded(expression);
+        self.groups.push(vec![Waiting::Instructions(out)]);
+    }
+
+    /// Writes an instruction of a match that is applied to the packet, or to what is inside a tunnel.
+    pub(super) fn push_at(
+        &mut self,
+        tunnel: Option<&'static Tunnel>,
+        expression: &impl Expression,
+    ) {
+        match tunnel {
+            Some(tunnel) => self.push(&tunnel.inside(expression)),
+            None => self.push(expression),
+        }
+    }
+
+    /// Asks for whole bytes of the packet, or of what is inside a tunnel, from this one on.
+    fn ask(&mut self, payload: &Payload, offset: u32, bytes: Vec<u8>) {
+        let is_key = payload
+            .field
+            .is_some_and(|(protocol, field)| protocol.key == Some(protocol.fields[field].name));
+        self.waiting.push(Waiting::Bytes {
+            tunnel: payload.tunnel,
+            base: payload.base,
+            offset,
+            bytes,
+            is_key,
+        });
+    }
+
+    /// Ends a group of matches: those of bytes side by side become one.
+    pub(super) fn settle(&mut self) {
+        if !self.waiting.is_empty() {
+            self.groups.push(mem::take(&mut self.waiting));
+        }
+    }
+
+    /// Sees to it that packets have all that an expression is made of.
+    pub(super) fn require(&mut self, expr: &Expr) -> Result<(), Fault> {
+        match expr {
+            Expr::Payload(payload) => {
+                let Some((protocol, field)) = payload.field else {
+                    return Ok(());
+                };
+                let name = protocol.fields[field].name;
+                if let Some(tunnel) = payload.tunnel {
+                    self.require_tunnel(tunnel)?;
+                }
+                loop {
+                    let needed = self.protocols_in(payload.tunnel).needed(protocol, name);
+                    let Some(needed) = needed.map_err(|conflict| self.conflict(&conflict))? else {
+                        return Ok(());
+                    };
+                    self.need(&needed, payload.tunnel)?;
+                }
+            }
+            Expr::Option(option) => loop {
+                let needed = self.protocols.needed_by_option(option.extension.kind);
+                let Some(needed) = needed.map_err(|conflict| self.conflict(&conflict))? else {
+                    return Ok(());
+                };
+                // Before all statements: what they do is done with packets of this version alone.
+                self.first(|this| this.need(&needed, None))?;
+            },
+            Expr::Ct(CtKey::SRC_IP | CtKey::DST_IP, ..) => self.fit(&headers::IP),
+            Expr::Ct(CtKey::SRC_IP6 | CtKey::DST_IP6, ..) => self.fit(&headers::IP6),
+            Expr::Binary(_, left, right) => {
+                self.require(left)?;
+                self.require(right)
+            }
+            Expr::Concat(parts) => parts.iter().try_for_each(|part| self.require(part)),
+            Expr::Hash { key: Some(key), .. } => self.require(key),
+            Expr::Map(key, _) => self.require(key),
+            _ => Ok(()),
+        }
+    }
+
+    /// Checks that packets can be of this version of IP.
+    fn fit(&self, version: &'static Protocol) -> Result<(), Fault> {
+        let fits = self.protocols.fits(version);
+        fits.map_err(|conflict| self.conflict(&conflict))
+    }
+
+    /// What is known of the packets, or of those inside a tunnel.
+    pub(super) fn protocols_in(&mut self, tunnel: Option<&'static Tunnel>) -> &mut Protocols {
+        let Some(tunnel) = tunnel else {
+            return &mut self.protocols;
+        };
+        let known = self.inside.iter().position(|(known, _)| *known == tunnel);
+        let index = known.unwrap_or_else(|| {
+            self.inside.push((tunnel, Protocols::inside(tunnel)));
+            self.inside.len() - 1
+        });
+        &mut self.inside[index].1
+    }
+
+    /// Takes in that what is looked at is one value.
+    pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
+        self.protocols_in(left.tunnel()).learn(left, right);
+    }
+
+    /// Sees to it that packets are of what carries a tunnel.
+    fn require_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<(), Fault> {
+        let needed = self.protocols.needed_by_tunnel(tunnel);
+        match needed.map_err(|conflict| self.conflict(&conflict))? {
+            Some(needed) => self.need(&needed, None),
+            None => Ok(()),
+        }
+    }
+
+    fn conflict(&self, conflict: &Conflict) -> Fault {
+        let message = match conflict {
+            Conflict::Protocol { known, wanted } => {
+                format!("a packet of {known} has no fields of {wanted}")
+            }
+            Conflict::IcmpType(field) => {
+                format!("messages of ICMP of the type that is asked for have no `{field}`")
+            }
+            Conflict::Unsaid(tunnel) => {
+                let (name, below) = (tunnel.name(), tunnel.below.name);
+                format!("{name} is carried by {below}, which the rule does not ask for")
+            }
+        };
+        let fault = Fault::new(self.compiler.place, message);
+        match conflict {
+            Conflict::Unsaid(Tunnel {
+                port: Some(port),
+                below,
+                ..
+            }) => {
+                let below = below.name;
+                fault.with_hint(format!("say its port before, like {below} dport {port}"))
+            }
+            _ => fault,
+        }
+    }
+
+    /// Adds a match that a field asks for.
+    pub(super) fn need(
+        &mut self,
+        needed: &Needed,
+        tunnel: Option<&'static Tunnel>,
+    ) -> Result<(), Fault> {
+        let field = |protocol, name| Payload {
+            tunnel,
+            ..field(protocol, name)
+        };
+        match needed {
+            Needed::Meta(key, number) => {
+                let asked = match tunnel {
+                    Some(tunnel) => Expr::Inside(tunnel, *key),
+                    None => Expr::Meta(*key),
+                };
+                self.is(&asked, *number)
+            }
+            Needed::Field(protocol, name, number) => {
+                let payload = field(protocol, name);
+                self.is(&Expr::Payload(payload), *number)
+            }
+            Needed::OneOf(protocol, name, numbers) => {
+                let payload = field(protocol, name);
+                let want = self.want_of(&Expr::Payload(payload));
+                let key = Expr::Payload(payload);
+                let elements: Vec<_> = numbers
+                    .iter()
+                    .map(|number| Element::new(Some(Expr::Value(want.value(*number)))))
+                    .collect();
+                let set = self.sought(&key, &Expr::Set(elements), 0, None)?;
+                self.look_up(&set, None, false);
+                let one = numbers.first().copied().unwrap_or_default();
+                self.learn(&key, &want.value(one));
+                Ok(())
+            }
+        }
+    }
+
+    /// Adds a lookup of what stands in the first register.
+    pub(super) fn look_up(&mut self, set: &SetId<'static>, dreg: Option<Register>, not: bool) {
+        self.look_up_from(set, 0, dreg, not);
+    }
+
+    /// The same of what begins with this word.
+    pub(super) fn look_up_from(
+        &mut self,
+        set: &SetId<'static>,
+        word: u32,
+        dreg: Option<Register>,
+        not: bool,
+    ) {
+        self.push(&Lookup {
+            sreg: Some(register(word)),
+            dreg,
+            set: Some(set.set.clone()),
+            set_id: set.id,
+            flags: not.then_some(LookupFlags::INV),
+            ..Lookup::default()
+        });
+    }
+
+    /// Adds a match of one value.
+    fn is(&mut self, left: &Expr, number: u128) -> Result<(), Fault> {
+        let want = self.want_of(left);
+        self.equals(left, number)?;
+        self.learn(left, &want.value(number));
+        Ok(())
+    }
+
+    /// Asks whether a field is one value.
+    pub(super) fn equals(&mut self, left: &Expr, number: u128) -> Result<(), Fault> {
+        if let Expr::Payload(payload) = left {
+            let start = self.start_of(payload)?;
+            if start.is_multiple_of(8) && payload.bits.is_multiple_of(8) {
+                let want = self.want_of(left);
+                let bytes = want.bytes(number, want.length());
+                self.ask(payload, start / 8, bytes);
+                return Ok(());
+            }
+        }
+        let loaded = self.load(left, 0)?;
+        let bytes = loaded.bytes(number);
+        self.push(&Cmp::eq(Register::R1, &bytes));
+        Ok(())
+    }
+}
+
+/// Writes a group of matches.
+fn write(mut group: Vec<Waiting>, out: &mut Expressions<'static>) {
+    join(&mut group);
+    for waiting in group {
+        match waiting {
+            Waiting::Bytes {
+                tunnel,
+                base,
+                offset,
+                bytes,
+                ..
+            } => {
+                let length = bytes.len() as u32; // at most 16
+                let load = Load::load(base, offset, length, Register::R1);
+                match tunnel {
+                    Some(tunnel) => _ = out.push(&tunnel.inside(&load)),
+                    None => _ = out.push(&load),
+                }
+                out.push(&Cmp::eq(Register::R1, &bytes));
+            }
+            Waiting::Instructions(instructions) => {
+                for expression in instructions.iter().map_while(Result::ok) {
+                    out.push_raw(&expression);
+                }
+            }
+        }
+    }
+}
+
+/// Joins what stands side by side in the packet. The joined match takes the place of the first of both in the packet, or
+/// of the one that says which protocol comes above.
+fn join(group: &mut Vec<Waiting>) {
+    let mut order: Vec<((u32, u32), usize)> = group
+        .iter()
+        .enumerate()
+        .filter_map(|(index, waiting)| match waiting {
+            Waiting::Bytes { base, offset, .. } => Some(((base.0, *offset), index)),
+            Waiting::Instructions(_) => None,
+        })
+        .collect();
+    order.sort_by_key(|(place, _)| *place);
+    let mut gone = Vec::new();
+    let mut order = order.into_iter().map(|(_, index)| index);
+    let Some(mut last) = order.next() else {
+        return;
+    };
+    for index in order {
+        match joined(&group[last], &group[index]) {
+            Some(both) => {
+                let is_key = matches!(group[index], Waiting::Bytes { is_key: true, .. });
+                let (stays, goes) = if is_key { (index, last) } else { (last, index) };
+                group[stays] = both;
+                gone.push(goes);
+                last = stays;
+            }
+            None => last = index,
+        }
+    }
+    gone.sort_unstable();
+    for index in gone.into_iter().rev() {
+        group.remove(index);
+    }
+}
+
+/// Two matches of bytes as one.
+fn joined(one: &Waiting, other: &Waiting) -> Option<Waiting> {
+    let (
+        Waiting::Bytes {
+            tunnel,
+            base,
+            offset,
+            bytes,
+            is_key,
+        },
+        Waiting::Bytes {
+            tunnel: other_tunnel,
+            base: other_base,
+            offset: other_offset,
+            bytes: other_bytes,
+            is_key: other_is_key,
+        },
+    ) = (one, other)
+    else {
+        return None;
+    };
+    let length = bytes.len() + other_bytes.len();
+    let is_next = (tunnel, base) == (other_tunnel, other_base)
+        && offset + bytes.len() as u32 == *other_offset; // short
+    // The kernel compares up to 4 bytes behind the link layer in one step: those are not made longer.
+    let fits = match *base {
+        PayloadBase::LINK => length <= 16,
+        _ => length <= 4 || (bytes.len() > 4 && other_bytes.len() > 4 && length <= 16),
+    };
+    (is_next && fits).then(|| Waiting::Bytes {
+        tunnel: *tunnel,
+        base: *base,
+        offset: *offset,
+        bytes: [&bytes[..], other_bytes].concat(),
+        is_key: *is_key || *other_is_key,
+    })
+}
+
+/// A field by its name.
+fn field(protocol: &'static Protocol, name: &str) -> Payload {
+    let index = protocol.fields.iter().position(|field| field.name == name);
+    field_of(protocol, index.unwrap_or_default())
+}

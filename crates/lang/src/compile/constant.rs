@@ -1,0 +1,429 @@
+//! Constants: what a word stands for, once it is known what it is compared with.
+
+use std::net::{Ipv4Addr, Ipv6Addr};
+
+use jiff::civil::{DateTime, Time};
+use nix::net::if_::if_nametoindex;
+
+use super::Compiler;
+use crate::parse::{Fault, number, parse_time};
+use crate::syntax::{Expr, Operator, Place, Symbol, Value};
+use crate::types::{self, BITMASK, CT_LABEL, DATE, DAY, HOUR, LL_ADDR, info, symbols};
+use chainwright::nft::DataType;
+use chainwright::nft::build::ByteOrder;
+
+/// What a constant is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Want {
+    pub(super) data_type: DataType,
+    /// Its length.
+    pub(super) bits: u32,
+    /// The order of its bytes in a register.
+    pub(super) order: ByteOrder,
+}
+
+impl Want {
+    /// A value of this type, of the length and in the order that the type has.
+    pub(super) fn of(data_type: DataType) -> Self {
+        let known = info(data_type);
+        Self {
+            data_type,
+            bits: known.map_or(0, |info| info.bits),
+            order: known.map_or(ByteOrder::Host, |info| info.order),
+        }
+    }
+
+    /// Its length in bytes.
+    pub(super) const fn length(self) -> usize {
+        self.bits.div_ceil(8) as usize
+    }
+
+    pub(super) const fn value(self, number: u128) -> Value {
+        Value {
+            data_type: self.data_type,
+            bits: self.bits,
+            number,
+        }
+    }
+
+    /// The bytes of a number, the first `length` of a name.
+    pub(super) fn bytes(self, number: u128, length: usize) -> Vec<u8> {
+        bytes_in(number, length, self.order, types::is_string(self.data_type))
+    }
+}
+
+/// A number in bytes of this order.
+pub(super) fn bytes_in(number: u128, length: usize, order: ByteOrder, is_string: bool) -> Vec<u8> {
+    let all = number.to_be_bytes();
+    let start = all.len().saturating_sub(length);
+    let mut bytes = all[start..].to_vec();
+    if order == ByteOrder::Host && cfg!(target_endian = "little") && !is_string {
+        bytes.reverse();
+    }
+    bytes
+}
+
+/// The place of an expression: that of its first constant.
+pub(super) fn place_of(expr: &Expr) -> Option<Place> {
+    match expr {
+        Expr::Symbol(symbol) => Some(symbol.place),
+        Expr::Binary(_, left, right)
+        | Expr::Range(left, right)
+        | Expr::Masked(left, right)
+        | Expr::Map(left, right) => place_of(left).or_else(|| place_of(right)),
+        Expr::Prefix(value, _) => place_of(value),
+        Expr::Concat(parts) | Expr::Flags(parts) => parts.iter().find_map(place_of),
+        Expr::Set(elements) => elements.iter().find_map(|element| match &element.key {
+            Some(key) => place_of(key),
+            None => element.data.as_ref().and_then(place_of),
+        }),
+        _ => None,
+    }
+}
+
+/// Bytes in hexadecimal digits, of which the first may be left out.
+fn link_address(text: &str) -> Option<u128> {
+    if text.split(':').count() > 6 {
+        return None;
+    }
+    let mut number = 0;
+    for part in text.split(':') {
+        let digits = part.strip_prefix("0x").unwrap_or(part);
+        if digits.is_empty() || digits.len() > 2 {
+            return None;
+        }
+        number = number << 8 | u128::from(u8::from_str_radix(digits, 16).ok()?);
+    }
+    Some(number)
+}
+
+/// `major:minor` of a class of traffic.
+fn class(text: &str) -> Option<u128> {
+    match text {
+        "root" => return Some(0xffff_ffff),
+        "none" => return Some(0),
+        _ => {}
+    }
+    let (major, minor) = text.split_once(':')?;
+    let part = |part: &str| match part {
+        "" => Some(0),
+        part => u16::from_str_radix(part, 16).ok().map(u128::from),
+    };
+    Some(part(major)? << 16 | part(minor)?)
+}
+
+/// What values of a type are called in messages.
+fn what(data_type: DataType) -> &'static str {
+    match data_type {
+        DataType::INET_SERVICE => "a port",
+        DataType::IPV4_ADDR => "an IPv4 address",
+        DataType::IPV6_ADDR => "an IPv6 address",
+        DataType::ETHER_ADDR | LL_ADDR => "a link-layer address",
+        DataType::INET_PROTO => "a protocol",
+        DataType::TIME => "a time",
+        DATE => "a date",
+        HOUR => "a time of the day",
+        DAY => "a day of the week",
+        DataType::MARK => "a mark",
+        DataType::CT_STATE => "a state of connections",
+        DataType::CT_STATUS => "a status of connections",
+        CT_LABEL => "a label of connections",
+        DataType::TCP_FLAG => "a flag of TCP",
+        DataType::ICMP_TYPE => "a type of ICMP",
+        DataType::ICMPV6_TYPE => "a type of ICMPv6",
+        DataType::ETHER_TYPE => "a type of frames",
+        DataType::PKT_TYPE => "a type of packets",
+        DataType::FIB_ADDRTYPE => "a type of addresses",
+        DataType::DSCP => "a code point of DSCP",
+        DataType::UID => "a user",
+        DataType::GID => "a group of users",
+        DataType::BOOLEAN => "`exists` or `missing`",
+        DataType::IFACE_INDEX => "an interface",
+        types::MPTCP_SUBTYPE => "a subtype of MPTCP",
+        types::OPTION_ADDRESS => "an IPv4 address or a number",
+        DataType::INTEGER | BITMASK | types::RAW | DataType::VALUE => "a number",
+        data_type => info(data_type).map_or("a value", |info| info.name),
+    }
+}
+
+impl Compiler<'_> {
+    /// A constant of this type: a value, a prefix, a range, the beginning of a name.
+    pub(super) fn constant(&self, expr: &Expr, want: Want) -> Result<Expr, Fault> {
+        match expr {
+            Expr::Symbol(symbol) => self.symbol(symbol, want),
+            Expr::Value(value) => Ok(Expr::Value(Value {
+                data_type: want.data_type,
+                bits: want.bits,
+                ..*value
+            })),
+            Expr::Prefix(value, bits) => {
+                if *bits > want.bits {
+                    return Err(self.fault(
+                        expr,
+                        format!(
+                            "a prefix of {bits} bits is longer than the {} that there are",
+                            want.bits
+                        ),
+                    ));
+                }
+                let value = self.value(value, want)?;
+                let zeros = Value::ones(want.bits - bits);
+                let first = want.value(value.number & !zeros);
+                Ok(match *bits == want.bits {
+                    true => Expr::Value(value),
+                    false => Expr::Prefix(Box::new(Expr::Value(first)), *bits),
+                })
+            }
+            Expr::Range(from, to) => {
+                let (from, to) = (self.value(from, want)?, self.value(to, want)?);
+                if from.number > to.number {
+                    return Err(self.fault(expr, "the range ends before it begins"));
+                }
+                Ok(match from.number == to.number {
+                    true => Expr::Value(from),
+                    false => Expr::Range(Box::new(Expr::Value(from)), Box::new(Expr::Value(to))),
+                })
+            }
+            Expr::Flags(_) | Expr::Binary(..) => Ok(Expr::Value(self.value(expr, want)?)),
+            other => Err(self.fault(other, format!("{} is expected here", what(want.data_type)))),
+        }
+    }
+
+    /// A constant that is one value.
+    pub(super) fn value(&self, expr: &Expr, want: Want) -> Result<Value, Fault> {
+        match expr {
+            // Flags are put together.
+            Expr::Flags(flags) => {
+                let mut number = 0;
+                for flag in flags {
+                    number |= self.value(flag, want)?.number;
+                }
+                Ok(want.value(number))
+            }
+            Expr::Binary(operator, left, right) => {
+                let left = self.value(left, want)?.number;
+                let number = match operator {
+                    Operator::And => left & self.value(right, want)?.number,
+                    Operator::Or => left | self.value(right, want)?.number,
+                    Operator::Xor => left ^ self.value(right, want)?.number,
+                    Operator::LeftShift => left.saturating_mul(1 << self.shift_count(right, want)?),
+                    Operator::RightShift => left >> self.shift_count(right, want)?,
+                };
+                Ok(want.value(self.fitting(number, want, expr)?))
+            }
+            expr => match self.constant(expr, want)? {
+                Expr::Value(value) => Ok(value),
+                _ => Err(self.fault(expr, "a single value is expected here")),
+            },
+        }
+    }
+
+    /// By how many bits a value is shifted: by less than it has.
+    pub(super) fn shift_count(&self, expr: &Expr, want: Want) -> Result<u32, Fault> {
+        let count = Want {
+            data_type: DataType::INTEGER,
+            bits: 32,
+            order: ByteOrder::Host,
+        };
+        let count = self.value(expr, count)?.number;
+        let count = u32::try_from(count).ok();
+        count.filter(|count| *count < want.bits).ok_or_else(|| {
+            let most = want.bits.saturating_sub(1);
+            let message = format!("a value of {} bits is shifted by at most {most}", want.bits);
+            self.fault(expr, message)
+        })
+    }
+
+    fn symbol(&self, symbol: &Symbol, want: Want) -> Result<Expr, Fault> {
+        let text = &*symbol.text;
+        if types::is_string(want.data_type) {
+            return self.characters(symbol, want);
+        }
+        let Some(number) = self.number_of(text, want) else {
+            let known = symbols(want.data_type).iter().map(|(name, _)| *name);
+            let message = format!("`{text}` is not {}", what(want.data_type));
+            return Err(Fault::new(symbol.place, message)
+                .expecting(known)
+                .nearest_to(text));
+        };
+        if want.bits == 0 {
+            return Ok(Expr::Value(want.value(number)));
+        }
+        let number = self.fitting(number, want, &Expr::Symbol(symbol.clone()))?;
+        Ok(Expr::Value(want.value(number)))
+    }
+
+    /// Checks that a number has no more bits than there is room for.
+    pub(super) fn fitting(&self, number: u128, want: Want, expr: &Expr) -> Result<u128, Fault> {
+        let most = Value::ones(want.bits);
+        if number <= most {
+            return Ok(number);
+        }
+        let shown = match expr {
+            Expr::Symbol(symbol) => symbol.text.to_string(),
+            _ => number.to_string(),
+        };
+        let message = format!("`{shown}` is more than {most}, the highest value there is here");
+        Err(self.fault(expr, message))
+    }
+
+    /// The number that a word stands for; in quotation marks it stands for the same.
+    fn number_of(&self, text: &str, want: Want) -> Option<u128> {
+        let named = |data_type| {
+            let mut names = symbols(data_type).iter();
+            let found = names.find(|(name, _)| *name == text);
+            found.map(|(_, number)| u128::from(*number))
+        };
+        let plain = || number(text);
+        match want.data_type {
+            DataType::IPV4_ADDR | types::OPTION_ADDRESS => plain().or_else(|| {
+                let address: Ipv4Addr = text.parse().ok()?;
+                Some(address.to_bits().into())
+            }),
+            DataType::IPV6_ADDR => {
+                let address: Ipv6Addr = text.parse().ok()?;
+                Some(address.to_bits())
+            }
+            DataType::ETHER_ADDR | LL_ADDR => link_address(text),
+            DataType::INET_SERVICE => plain().or_else(|| {
+                let port = self.names.service(text.as_bytes(), None)?;
+                Some(port.into())
+            }),
+            DataType::INET_PROTO => plain().or_else(|| named(want.data_type)).or_else(|| {
+                let protocol = self.names.protocol(text.as_bytes())?;
+                Some(protocol.into())
+            }),
+            DataType::UID => plain().or_else(|| Some(self.names.user(text.as_bytes())?.into())),
+            DataType::GID => plain().or_else(|| Some(self.names.group(text.as_bytes())?.into())),
+            DataType::REALM => plain()
+                .or_else(|| named(want.data_type))
+                .or_else(|| Some(self.names.realm(text.as_bytes())?.into())),
+            DataType::DEVGROUP => plain()
+                .or_else(|| named(want.data_type))
+                .or_else(|| Some(self.names.device_group(text.as_bytes())?.into())),
+            DataType::IFACE_INDEX => plain().or_else(|| Some(if_nametoindex(text).ok()?.into())),
+            DataType::TIME => parse_time(text).map(u128::from),
+            DATE => self.date(text),
+            HOUR => self.hour(text),
+            DAY => named(DAY)
+                .or_else(|| {
+                    let mut days = symbols(DAY).iter();
+                    let found = days.find(|(name, _)| {
+                        text.len() >= 3
+                            && name.len() >= text.len()
+                            && name[..text.len()].eq_ignore_ascii_case(text)
+                    });
+                    found.map(|(_, number)| u128::from(*number))
+                })
+                .or_else(plain)
+                .filter(|day| *day <= 6),
+            DataType::CLASSID => class(text).or_else(plain),
+            CT_LABEL => {
+                let bit = match number(text) {
+                    Some(bit) => u32::try_from(bit).ok()?,
+                    None => self.names.label(text.as_bytes())?.into(),
+                };
+                (bit < 128).then(|| 1 << bit)
+            }
+            DataType::BOOLEAN => match text {
+                "exists" => Some(1),
+                "missing" => Some(0),
+                _ => plain(),
+            },
+            DataType::CGROUPSV2 => match plain() {
+                Some(number) => Some(number),
+                None => {
+                    use std::os::unix::fs::MetadataExt;
+                    let path = std::path::Path::new("/sys/fs/cgroup").join(text);
+                    Some(std::fs::metadata(path).ok()?.ino().into())
+                }
+            },
+            data_type => plain().or_else(|| named(data_type)),
+        }
+    }
+
+    /// A point of time, in nanoseconds of the kernel's clock.
+    fn date(&self, text: &str) -> Option<u128> {
+        if let Some(number) = number(text) {
+            return number.checked_mul(1_000_000_000);
+        }
+        let formats = ["%Y-%m-%d %H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%d"];
+        let time = formats.iter().find_map(|format| {
+            let fields = jiff::fmt::strtime::parse(format, text).ok()?;
+            let date = fields.to_date().ok()?;
+            let time = fields.to_time().unwrap_or(Time::midnight());
+            Some(DateTime::from_parts(date, time))
+        })?;
+        let time = time.to_zoned(self.time_zone.get().clone()).ok()?;
+        u128::try_from(time.timestamp().as_nanosecond()).ok()
+    }
+
+    /// A time of the day, in seconds of a day of UTC.
+    fn hour(&self, text: &str) -> Option<u128> {
+        if let Some(number) = number(text) {
+            return (number < 86_400).then_some(number);
+        }
+        let mut parts = text.split(':').map(|part| {
+            let is_number = part.len() <= 2 && part.bytes().all(|byte| byte.is_ascii_digit());
+            part.parse::<i64>().ok().filter(|_| is_number)
+        });
+        let (hours, minutes) = (parts.next()??, parts.next()??);
+        let seconds = parts.next().unwrap_or(Some(0))?;
+        let is_time = hours < 24 && minutes < 60 && seconds < 60 && parts.next().is_none();
+        let offset = i64::from(
+            self.time_zone
+                .get()
+                .to_offset(jiff::Timestamp::now())
+                .seconds(),
+        );
+        let seconds = hours * 3600 + minutes * 60 + seconds - offset;
+        is_time.then(|| seconds.rem_euclid(86_400) as u128) // below a day
+    }
+
+    /// A name, or what one begins with.
+    fn characters(&self, symbol: &Symbol, want: Want) -> Result<Expr, Fault> {
+        let most = (want.bits / 8).min(16) as usize;
+        let (text, is_beginning) = match symbol.text.strip_suffix('*') {
+            // The asterisk stands for itself.
+            Some(text) if text.ends_with('\\') => (
+                format!("{}*", text.strip_suffix('\\').unwrap_or_default()),
+                false,
+            ),
+            Some(text) => (text.to_owned(), true),
+            None => (symbol.text.to_string(), false),
+        };
+        let fits = match is_beginning {
+            true => text.len() < most,
+            false => {
+                text.len() < most || (text.len() == most && want.data_type != DataType::IFNAME)
+            }
+        };
+        if !fits {
+            let message = format!(
+                "`{text}` is longer than the {} bytes of a name",
+                most.saturating_sub(1)
+            );
+            return Err(Fault::new(symbol.place, message));
+        }
+        if text.is_empty() {
+            let message = match is_beginning {
+                true => "every name begins so: leave the match away",
+                false => "a name cannot be empty",
+            };
+            return Err(Fault::new(symbol.place, message));
+        }
+        let mut bytes = [0; 16];
+        bytes[..text.len()].copy_from_slice(text.as_bytes());
+        let number = u128::from_be_bytes(bytes) >> (128 - most * 8);
+        let value = want.value(number);
+        Ok(match is_beginning {
+            true => Expr::Beginning(value, text.len() as u32 * 8), // at most 15 bytes
+            false => Expr::Value(value),
+        })
+    }
+
+    /// What is wrong with an expression of the statement that is being looked at.
+    pub(super) fn fault(&self, expr: &Expr, message: impl Into<String>) -> Fault {
+        Fault::new(place_of(expr).unwrap_or(self.place), message)
+    }
+}

@@ -1,0 +1,529 @@
+//! Sets with names: how they are declared, and what of them is there already.
+
+use std::borrow::Cow;
+
+use super::Compiler;
+use super::body::Body;
+use super::constant::Want;
+use super::elements::{Joins, Ranges};
+use super::load::Loaded;
+use super::sets::{
+    Data, Notes, Shape, has_length, in_order_of_ranges, noted_order, with_data, with_keys,
+};
+use crate::parse::Fault;
+use crate::parse::{Declared, ElementList, SetDeclaration, Verb};
+use crate::syntax::{Element, Expr, Place};
+use crate::value::fields as fields_of;
+use crate::{typeof_, types};
+use chainwright::nft::build::ByteOrder;
+use chainwright::nft::userdata::{self, BIG_ENDIAN, UserData};
+use chainwright::nft::{
+    DataType, Element as Bytes, Family, Name, Set, SetFlags, SetPolicy, SetRef, Snapshot,
+};
+
+impl Compiler<'_> {
+    /// Takes in the sets that are there.
+    pub(super) fn learn(&mut self, now: &Snapshot) {
+        for table in now.tables() {
+            let view = table.table();
+            for set in table.sets() {
+                let there = set;
+                let set = set.set();
+                if let Some(mut shape) = shape_of(&set) {
+                    shape.is_filled = there.elements().next().is_some();
+                    self.shapes
+                        .insert(view.family(), view.name(), set.name(), shape);
+                }
+            }
+        }
+    }
+
+    /// The fields of keys or data that are declared so.
+    fn fields(
+        &mut self,
+        declared: &Declared,
+        family: Family,
+        table: &Name<'static>,
+    ) -> Result<Vec<Want>, Fault> {
+        match declared {
+            Declared::Types(all) => Ok(all.iter().map(|one| Want::of(*one)).collect()),
+            Declared::Typeof(expr) => {
+                let body = Body::new(self, family, table.clone());
+                let parts = match expr {
+                    Expr::Concat(parts) => &parts[..],
+                    one => std::slice::from_ref(one),
+                };
+                if parts.len() > 1 {
+                    parts.iter().try_for_each(|part| body.check_part(part))?;
+                }
+                if parts
+                    .iter()
+                    .any(|part| matches!(part, Expr::Hash { key: Some(_), .. }))
+                {
+                    let message =
+                        "nft crashes when it lists a set that is declared by `typeof jhash`";
+                    return Err(body.error(message));
+                }
+                Ok(parts.iter().map(|part| body.want_of(part)).collect())
+            }
+            Declared::Objects(_) => Ok(Vec::new()),
+        }
+    }
+
+    /// A set or a map.
+    pub(super) fn declare(
+        &mut self,
+        verb: Verb,
+        declared: &SetDeclaration,
+        elements: Option<&ElementList>,
+    ) -> Result<(), Fault> {
+        let mut set = declared.set.clone();
+        let (family, table, name) = (
+            set.family,
+            set.table.clone().unwrap_or_default(),
+            set.name.clone().unwrap_or_default(),
+        );
+        match verb {
+            Verb::Add | Verb::Create => {}
+            Verb::Flush => {
+                self.shapes.fill(family, &table, &name, false);
+                self.contents.empty(family, Some(&table), Some(&name));
+                let flushed = self.tx.flush_set(&set.set_id()).map(|_| ());
+                return self.fitted(flushed);
+            }
+            _ => {
+                match &set.name {
+                    Some(name) => self.forget_contents(family, Some(&table), Some(name)),
+                    // What is named by its handle may be any.
+                    None => self.deleted.push((family, Some(table.to_vec()), None)),
+                }
+                return self.object(verb, &set);
+            }
+        }
+        let Some((keys, place)) = &declared.keys else {
+            let message = "a set needs the type of its keys: `type ipv4_addr` or `typeof ip saddr`";
+            return Err(Fault::new(self.place, message));
+        };
+        let wants = self.fields(keys, family, &table)?;
+        self.check_types(&wants, *place)?;
+        let data = match &declared.data {
+            None => None,
+            Some((Declared::Objects(object_type), _)) => Some(Data::Object(*object_type)),
+            Some((Declared::Types(types), _)) if types[..] == [DataType::VERDICT] => {
+                Some(Data::Verdict)
+            }
+            Some((data, place)) => {
+                let fields = self.fields(data, family, &table)?;
+                self.check_types(&fields, *place)?;
+                Some(Data::Values {
+                    fields,
+                    is_interval: declared.data_is_interval,
+                })
+            }
+        };
+        let mut flags = set.flags.unwrap_or_default();
+        // A time of 0 says nothing.
+        set.timeout = set.timeout.filter(|time| time.0 > 0);
+        set.gc_interval = set.gc_interval.filter(|time| time.0 > 0);
+        let key = (family, table.to_vec().into(), name.to_vec().into());
+        if self.updated.contains(&key) && !self.is_static(&set) {
+            flags |= SetFlags::EVAL;
+        }
+        if set.timeout.is_some() || set.gc_interval.is_some() {
+            flags |= SetFlags::TIMEOUT;
+        }
+        let is_interval = flags.contains(SetFlags::INTERVAL);
+        if declared.auto_merge && !is_interval {
+            let message = "ranges are joined in a set of ranges alone, which this is not";
+            return Err(Fault::new(self.place, message).with_hint("it needs flags interval"));
+        }
+        if let Some((Declared::Typeof(expr), _)) = &declared.data {
+            check_ipsec(expr, true).map_err(|message| Fault::new(self.place, message))?;
+        }
+        if let Declared::Typeof(expr) = keys {
+            check_ipsec(expr, is_interval).map_err(|message| Fault::new(self.place, message))?;
+        }
+        set.flags = Some(flags);
+        // What it is without being said is not sent.
+        set.policy = set
+            .policy
+            .filter(|policy| *policy != SetPolicy::PERFORMANCE);
+        set = with_keys(set, &wants, is_interval);
+        if let Some(data) = &data {
+            set = with_data(set, data);
+        }
+        let is_typeof = matches!(keys, Declared::Typeof(_));
+        let mut key_typeof = noted(keys, wants.len());
+        let data_typeof = match (&declared.data, &data) {
+            (Some(_), Some(Data::Verdict)) => is_typeof.then(typeof_::verdicts),
+            (Some((declared, _)), Some(Data::Values { fields, .. })) => {
+                let noted = noted(declared, fields.len());
+                // Versions of nft read the notes of both or of none.
+                let (key, data) = (&mut key_typeof, noted);
+                let is_untold = |one: &Declared, note: &Option<Vec<u8>>| {
+                    matches!(one, Declared::Typeof(_)) && note.is_none()
+                };
+                if is_untold(keys, key) || is_untold(declared, &data) {
+                    if !wants.iter().chain(fields).all(has_length) {
+                        let message = "nft has no words for what the keys and the data of this map are declared by together";
+                        return Err(Fault::new(self.place, message));
+                    }
+                    *key = (wants.len() > 1).then(typeof_::fields_of_types);
+                    (fields.len() > 1).then(typeof_::fields_of_types)
+                } else {
+                    data
+                }
+            }
+            _ => None,
+        };
+        let notes = Notes {
+            key_order: order_of(keys, &wants),
+            data_order: match (&declared.data, &data) {
+                (Some((declared, _)), Some(Data::Values { fields, .. })) => {
+                    order_of(declared, fields)
+                }
+                _ => 0,
+            },
+            data: data.as_ref(),
+            merges: declared.auto_merge,
+            key_typeof,
+            data_typeof,
+            comment: declared.comment.as_deref(),
+        };
+        let written = notes.write(&mut set);
+        written.map_err(|error| Fault::new(self.place, error.to_string()))?;
+        let statements: Vec<_> = declared
+            .statements
+            .iter()
+            .map(|(one, _)| one.clone())
+            .collect();
+        match &statements[..] {
+            [] => {}
+            [one] => set.expression = Some(self.nested(one)?),
+            several => {
+                set.expressions = Some(self.all_nested(several)?);
+                set = set.with_flags(SetFlags::EXPR);
+            }
+        }
+        if verb == Verb::Create {
+            self.contents.empty(family, Some(&table), Some(&name));
+        }
+        self.declared += 1;
+        let id = self.declared;
+        set.id = Some(id);
+        let keys = match is_interval {
+            true => wants.into_iter().map(in_order_of_ranges).collect(),
+            false => wants,
+        };
+        let shape = Shape {
+            key_type: set.key_type.unwrap_or_default(),
+            keys,
+            data,
+            is_interval,
+            merges: declared.auto_merge,
+            id: Some(id),
+            is_filled: false,
+            is_unclear: false,
+        };
+        let has_size = set.description.as_ref().is_some_and(|d| d.size.is_some());
+        if flags.contains(SetFlags::CONSTANT) && !has_size {
+            // What it begins with is all that it will have.
+            let size = elements.map_or(Ok(0), |elements| self.count(&shape, elements, verb))?;
+            set = set.with_size(size);
+        }
+        self.shapes.insert(family, &table, &name, shape);
+        self.object(verb, &set)
+    }
+
+    /// Returns whether a set is there that is not dynamic: it cannot become so.
+    fn is_static(&self, set: &Set<'_>) -> bool {
+        let name = |name: &Option<Name<'_>>| name.as_ref().map(|name| name.to_vec());
+        let (of_table, of_set) = (name(&set.table), name(&set.name));
+        let is_it =
+            |wanted: &Option<Vec<u8>>, name: &Option<Vec<u8>>| wanted.is_none() || wanted == name;
+        let is_deleted = self.deleted.iter().any(|(family, table, name)| {
+            (*family == Family::UNSPEC || *family == set.family)
+                && is_it(table, &of_table)
+                && is_it(name, &of_set)
+        });
+        let there = self.now.and_then(|now| {
+            let table = now.table(set.family, of_table.as_deref()?)?;
+            table.set(of_set.as_deref()?)
+        });
+        let flags = there.map(|there| there.set().flags().unwrap_or_default());
+        !is_deleted && flags.is_some_and(|flags| !flags.contains(SetFlags::EVAL))
+    }
+
+    fn check_types(&self, wants: &[Want], place: Place) -> Result<(), Fault> {
+        if wants.is_empty() || wants.iter().any(|want| want.bits == 0) {
+            let message = "keys and data need types of a known length: `typeof` an expression says it for numbers";
+            return Err(Fault::new(place, message));
+        }
+        let length: u32 = wants.iter().map(|want| want.bits.div_ceil(32) * 4).sum();
+        if length > 64 {
+            let message = format!("{length} bytes are longer than the 64 that the kernel takes");
+            return Err(Fault::new(place, message));
+        }
+        Ok(())
+    }
+
+    /// Elements of a set with a name, one after the other.
+    pub(super) fn elements_of<'e>(
+        &'e self,
+        shape: &'e Shape,
+        elements: &'e ElementList,
+        verb: Verb,
+    ) -> Result<impl Iterator<Item = Result<Bytes<'static>, Fault>> + 'e, Fault> {
+        if shape.is_unclear {
+            let message = "the set does not note the order of the bytes of its fields";
+            return Err(Fault::new(self.place, message));
+        }
+        let data = shape.data.as_ref().filter(|_| !is_deletion(verb));
+        let (keys, elements) = of_verb(shape, elements, verb);
+        let ranges = shape.ranges(verb);
+        let (_, each) = self.each_element(keys, elements, shape.is_interval, data, ranges)?;
+        Ok(each)
+    }
+
+    /// How many they count for.
+    fn count(&self, shape: &Shape, elements: &ElementList, verb: Verb) -> Result<u32, Fault> {
+        let count = elements.len();
+        let (keys, elements) = of_verb(shape, elements, verb);
+        match (&keys[..], shape.is_interval) {
+            ([key], true) => {
+                let has_data = shape.data.is_some();
+                let intervals = self.intervals(key, elements, has_data, shape.ranges(verb))?;
+                Ok(intervals.size())
+            }
+            // A message cannot hold more.
+            _ => Ok(count as u32),
+        }
+    }
+}
+
+/// What is taken away is named by its keys alone.
+pub(super) const fn is_deletion(verb: Verb) -> bool {
+    matches!(verb, Verb::Delete | Verb::Destroy)
+}
+
+/// The fields of a set's keys, and elements as the verb means them.
+pub(super) fn of_verb<'e>(
+    shape: &Shape,
+    elements: &'e ElementList,
+    verb: Verb,
+) -> (Vec<Loaded>, impl Iterator<Item = Cow<'e, Element>>) {
+    let keys = shape.keys.iter().copied().map(Loaded::of).collect();
+    let is_interval = shape.is_interval;
+    let elements = elements.iter().map(move |element| {
+        if !is_deletion(verb) {
+            return element;
+        }
+        let element = element.into_owned();
+        // nft says of ranges nothing else, and of other elements all but what a map has for them.
+        Cow::Owned(match is_interval {
+            true => Element::new(element.key),
+            false => Element {
+                data: None,
+                statements: Vec::new(),
+                ..element
+            },
+        })
+    });
+    (keys, elements)
+}
+
+impl Shape {
+    pub(super) fn ranges(&self, verb: Verb) -> Ranges<'static> {
+        Ranges {
+            joins: match is_deletion(verb) {
+                _ if !self.merges => Joins::None,
+                // Each is looked for by itself: the set may hold them as they are.
+                true => Joins::Overlapping,
+                false => Joins::Adjacent,
+            },
+            is_closed: true,
+            begins: !is_deletion(verb) && !self.is_filled,
+            there: None,
+        }
+    }
+}
+
+/// The order of the bytes of keys or data as nft notes it: of some types it has none.
+fn order_of(declared: &Declared, wants: &[Want]) -> u32 {
+    match declared {
+        Declared::Types(types)
+            if matches!(
+                types[..],
+                [DataType::NF_PROTO
+                    | DataType::INET_PROTO
+                    | DataType::DCCP_PKTTYPE
+                    | DataType::CT_DIR
+                    | DataType::BOOLEAN]
+            ) =>
+        {
+            0
+        }
+        _ => noted_order(wants),
+    }
+}
+
+/// Checks that some note of a number that `ipsec` gives, whose length no type tells, can be read. Where it is all there is,
+/// nft 1.1.7 aborts at the number of nft 1.0.6, and that one at the number of nft 1.1.7; what both read is for single keys.
+fn check_ipsec(expr: &Expr, has_more: bool) -> Result<(), &'static str> {
+    let is_number = matches!(expr, Expr::Xfrm { .. }) && expr.data_type() == DataType::INTEGER;
+    match has_more && is_number {
+        true => Err(
+            "one version of nft or another aborts when it lists ranges of `reqid` or `spi` of ipsec, or a map to them",
+        ),
+        false => Ok(()),
+    }
+}
+
+/// What nft notes of how keys or data are declared: the expression, or that there are several fields.
+fn noted(declared: &Declared, fields: usize) -> Option<Vec<u8>> {
+    match declared {
+        Declared::Typeof(expr) => typeof_::written(expr),
+        Declared::Types(_) if fields > 1 => Some(typeof_::fields_of_types()),
+        _ => None,
+    }
+}
+
+/// What a set that is there is made of.
+fn shape_of(set: &SetRef<'_>) -> Option<Shape> {
+    let flags = set.flags().unwrap_or_default();
+    let is_interval = flags.contains(SetFlags::INTERVAL);
+    let key_type = set.key_type().unwrap_or_default();
+    let described = set.description().and_then(|description| description.fields);
+    let lengths: Vec<u32> = described
+        .iter()
+        .flat_map(|fields| fields.lengths())
+        .collect();
+    let noted = Noted::of(set, userdata::SET_KEY_BYTE_ORDER, userdata::SET_KEY_TYPEOF);
+    let (keys, mut is_unclear) = wants_of(key_type, set.key_length()?, &lengths, &noted);
+    // Ranges are kept in the order in which bytes compare.
+    is_unclear &= !is_interval;
+    let data = if flags.contains(SetFlags::OBJECT) {
+        Some(Data::Object(set.object_type()?))
+    } else if !flags.contains(SetFlags::MAP) {
+        None
+    } else if set.data_type() == Some(DataType::VERDICT) {
+        Some(Data::Verdict)
+    } else {
+        let noted = set
+            .userdata()
+            .and_then(|data| UserData::new(data).number(userdata::SET_DATA_INTERVAL));
+        let is_interval = noted.is_some_and(|number| number != 0);
+        let mut length = set.data_length()?;
+        if is_interval {
+            length /= 2;
+        }
+        let noted = Noted::of(
+            set,
+            userdata::SET_DATA_BYTE_ORDER,
+            userdata::SET_DATA_TYPEOF,
+        );
+        let (fields, data_is_unclear) = wants_of(set.data_type()?, length, &[], &noted);
+        is_unclear |= data_is_unclear;
+        Some(Data::Values {
+            fields,
+            is_interval,
+        })
+    };
+    Some(Shape {
+        key_type,
+        keys: match is_interval {
+            true => keys.into_iter().map(in_order_of_ranges).collect(),
+            false => keys,
+        },
+        data,
+        is_interval,
+        merges: set
+            .userdata()
+            .and_then(|data| UserData::new(data).number(userdata::SET_MERGE_ELEMENTS))
+            .is_some_and(|number| number != 0),
+        id: None,
+        is_filled: false,
+        is_unclear,
+    })
+}
+
+/// What a set's user data notes of numbers, whose type does not tell the order of their bytes.
+struct Noted {
+    /// The order of a single value.
+    order: ByteOrder,
+    /// The order and the length in bits of each field.
+    fields: Vec<(ByteOrder, u32)>,
+}
+
+impl Noted {
+    fn of(set: &SetRef<'_>, order: u8, declared: u8) -> Self {
+        let noted = set
+            .userdata()
+            .and_then(|data| UserData::new(data).number(order));
+        Self {
+            order: match noted {
+                Some(BIG_ENDIAN) => ByteOrder::Network,
+                _ => ByteOrder::Host,
+            },
+            fields: typeof_::fields(set, declared).unwrap_or_default(),
+        }
+    }
+}
+
+/// What the fields of keys or data are, and whether the order of the bytes of one of them is not known.
+fn wants_of(data_type: DataType, whole: u32, lengths: &[u32], noted: &Noted) -> (Vec<Want>, bool) {
+    let fields = fields_of(data_type);
+    let mut is_unclear = false;
+    let is_single = fields.len() == 1;
+    let length = |bits: u32| match is_single {
+        true => bits.div_ceil(8),
+        false => bits.div_ceil(32) * 4,
+    };
+    // User data may be too small for all fields.
+    let of_fields = &noted.fields[..];
+    let is_whole = of_fields.len() == fields.len()
+        && of_fields.iter().map(|(_, bits)| length(*bits)).sum::<u32>() == whole;
+    let of_fields = if is_whole { of_fields } else { &[] };
+    let known: u32 = fields
+        .iter()
+        .map(|field| Want::of(*field).bits.div_ceil(32) * 4)
+        .sum();
+    let wants = fields
+        .iter()
+        .enumerate()
+        .map(|(index, field)| {
+            let mut want = Want::of(*field);
+            let noted_field = of_fields.get(index);
+            if let Some((_, bits)) = noted_field {
+                want.bits = *bits;
+            }
+            let bits = match (lengths.get(index), want.bits) {
+                (Some(length), _) => length * 8,
+                _ if is_single => whole * 8,
+                // The one whose type has no length has what is left.
+                (None, 0) => whole.saturating_sub(known) * 8,
+                (None, bits) => bits,
+            };
+            let order = match *field {
+                DataType::INTEGER | DataType::VALUE | types::RAW => match noted_field {
+                    Some((order, _)) => *order,
+                    None => {
+                        is_unclear |= !is_single && bits > 8;
+                        noted.order
+                    }
+                },
+                _ => want.order,
+            };
+            Want {
+                bits: match want.bits {
+                    0 => bits,
+                    own if own.div_ceil(8) * 8 == bits => own,
+                    _ => bits,
+                },
+                order,
+                ..want
+            }
+        })
+        .collect();
+    (wants, is_unclear)
+}

@@ -1,0 +1,442 @@
+//! Elements of sets as the kernel takes them, one after the other: nothing is kept of those that stand by themselves.
+
+use std::borrow::Cow;
+
+use super::Compiler;
+use super::constant::{Want, place_of};
+use super::load::Loaded;
+use super::sets::Data;
+use crate::parse::Fault;
+use crate::stateful;
+use crate::syntax::{Element, Expr, Place, Statement, Value};
+use chainwright::nft::expr::{Expressions, NestedExpression};
+use chainwright::nft::{Element as Bytes, Milliseconds, Ranges as There, concatenation, userdata};
+
+/// Which ranges become one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Joins {
+    None,
+    /// Those that overlap.
+    Overlapping,
+    /// Those that overlap, and those that touch.
+    Adjacent,
+}
+
+/// How ranges are kept.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Ranges<'r> {
+    pub(super) joins: Joins,
+    /// Each has its end, also where the next one begins there.
+    pub(super) is_closed: bool,
+    /// Before the first one it is said that nothing is in the set from the lowest value on.
+    pub(super) begins: bool,
+    /// Those that are there already, to be joined with.
+    pub(super) there: Option<&'r There>,
+}
+
+impl Ranges<'_> {
+    /// In a set without a name.
+    pub(super) const WITHOUT_NAME: Self = Self {
+        joins: Joins::Adjacent,
+        is_closed: false,
+        begins: true,
+        there: None,
+    };
+}
+
+/// A range of keys, both ends in it.
+struct Interval<'e> {
+    from: u128,
+    to: u128,
+    /// Where it is said.
+    place: Place,
+    /// What goes with it, if something does.
+    with: Option<Box<Cow<'e, Element>>>,
+    /// Whether it is there already.
+    is_there: bool,
+}
+
+impl Interval<'_> {
+    /// Takes in one that overlaps or touches it, and begins no earlier; what was there and is no longer. What goes with the
+    /// first of those that were not there stays.
+    fn join(&mut self, other: Self) -> Option<(u128, u128)> {
+        let replaced = match (self.is_there, other.is_there) {
+            (true, false) if other.to <= self.to => return None,
+            (true, false) => {
+                let replaced = (self.from, self.to);
+                self.with = other.with;
+                self.is_there = false;
+                Some(replaced)
+            }
+            (_, true) => Some((other.from, other.to)),
+            (false, false) => None,
+        };
+        self.to = self.to.max(other.to);
+        replaced
+    }
+}
+
+/// Ranges in their order, and all other keys.
+pub(super) struct Intervals<'e> {
+    ranges: Vec<Interval<'e>>,
+    others: Option<Cow<'e, Element>>,
+    is_closed: bool,
+    begins: bool,
+    /// Those that are there and become part of others.
+    pub(super) replaced: Vec<(u128, u128)>,
+}
+
+impl Intervals<'_> {
+    /// These alone.
+    pub(super) fn of(ranges: &[(u128, u128)], place: Place) -> Self {
+        let range = |(from, to): &(u128, u128)| Interval {
+            from: *from,
+            to: *to,
+            place,
+            with: None,
+            is_there: true,
+        };
+        Self {
+            ranges: ranges.iter().map(range).collect(),
+            others: None,
+            is_closed: true,
+            begins: false,
+            replaced: Vec::new(),
+        }
+    }
+
+    /// These ranges instead, and the same of all other keys.
+    pub(super) fn with_ranges(self, ranges: &[(u128, u128)], place: Place) -> Self {
+        Self {
+            others: self.others,
+            ..Self::of(ranges, place)
+        }
+    }
+
+    /// Their first and last values.
+    pub(super) fn ends(&self) -> impl Iterator<Item = (u128, u128)> {
+        self.ranges.iter().map(|range| (range.from, range.to))
+    }
+
+    /// The place of the first one of which this is true.
+    pub(super) fn find(&self, mut is_it: impl FnMut(u128, u128) -> bool) -> Option<Place> {
+        let found = self.ranges.iter().find(|range| is_it(range.from, range.to));
+        found.map(|range| range.place)
+    }
+
+    /// Keeps those of which this is true.
+    pub(super) fn retain(&mut self, mut is_kept: impl FnMut(u128, u128) -> bool) {
+        self.ranges.retain(|range| is_kept(range.from, range.to));
+    }
+
+    /// Whether the lowest value is not in the set, and this is said.
+    fn begins(&self) -> bool {
+        self.begins && self.ranges.first().is_some_and(|first| first.from > 0)
+    }
+
+    /// How many elements the set is to have room for.
+    pub(super) fn size(&self) -> u32 {
+        self.ranges.len() as u32 * 2 + u32::from(self.begins()) // a message cannot hold more
+    }
+}
+
+/// What is made of elements, and how many the set is to have room for if these are not as many.
+pub(super) type Each<'e> = (
+    Option<u32>,
+    Box<dyn Iterator<Item = Result<Bytes<'static>, Fault>> + 'e>,
+);
+
+impl Compiler<'_> {
+    /// Elements as the kernel takes them.
+    pub(super) fn each_element<'e>(
+        &'e self,
+        keys: Vec<Loaded>,
+        elements: impl Iterator<Item = Cow<'e, Element>> + 'e,
+        has_ranges: bool,
+        data: Option<&'e Data>,
+        ranges: Ranges<'_>,
+    ) -> Result<Each<'e>, Fault> {
+        let fields = data.map_or_else(Vec::new, Data::fields);
+        if let ([key], true) = (&keys[..], has_ranges) {
+            let key = *key;
+            let intervals = self.intervals(&key, elements, data.is_some(), ranges)?;
+            let size = intervals.size();
+            let each = self.of_intervals(key, intervals, data, fields);
+            return Ok((Some(size), Box::new(each)));
+        }
+        let each = elements.map(move |element| {
+            let this = match &element.key {
+                None => Bytes::catch_all(),
+                Some(key) => {
+                    let (from, to) = self.key_of(key, &keys)?;
+                    match has_ranges {
+                        true => Bytes::range(from, to),
+                        false if from != to => {
+                            let message = "ranges and prefixes are for sets with `flags interval`";
+                            return Err(self.fault(key, message));
+                        }
+                        false => Bytes::new(from),
+                    }
+                }
+            };
+            self.element(this, &element, data, &fields)
+        });
+        Ok((None, Box::new(each)))
+    }
+
+    /// The first and the last key that an element stands for.
+    pub(super) fn key_of(
+        &self,
+        key: &Expr,
+        fields: &[Loaded],
+    ) -> Result<(Vec<u8>, Vec<u8>), Fault> {
+        let parts = match (key, fields) {
+            (Expr::Concat(parts), [_, _, ..]) => &parts[..],
+            _ => std::slice::from_ref(key),
+        };
+        if let ([part], [field]) = (parts, fields) {
+            let (first, last) = self.ends(part, field.want)?;
+            return Ok((field.bytes(first), field.bytes(last)));
+        }
+        if parts.len() != fields.len() {
+            let message = format!(
+                "the set's keys have {} fields, and this has {}",
+                fields.len(),
+                parts.len()
+            );
+            return Err(self.fault(key, message));
+        }
+        let (mut from, mut to) = (Vec::new(), Vec::new());
+        for (part, field) in parts.iter().zip(fields) {
+            let (first, last) = self.ends(part, field.want)?;
+            from.push(field.bytes(first));
+            to.push(field.bytes(last));
+        }
+        Ok((
+            concatenation(from.iter().map(Vec::as_slice)),
+            concatenation(to.iter().map(Vec::as_slice)),
+        ))
+    }
+
+    /// The first and the last number that a constant stands for.
+    fn ends(&self, expr: &Expr, want: Want) -> Result<(u128, u128), Fault> {
+        let of = |expr: &Expr| match expr {
+            Expr::Value(value) => Ok(value.number),
+            other => Err(self.fault(other, "a value is expected here")),
+        };
+        Ok(match self.constant(expr, want)? {
+            Expr::Value(value) => (value.number, value.number),
+            Expr::Range(from, to) => (of(&from)?, of(&to)?),
+            Expr::Prefix(value, bits) => {
+                let first = of(&value)?;
+                (first, first | Value::ones(want.bits - bits))
+            }
+            Expr::Beginning(value, bits) => {
+                let rest = Value::ones(want.bits) & !(Value::ones(bits) << (want.bits - bits));
+                (value.number, value.number | rest)
+            }
+            other => return Err(self.fault(&other, "a constant is expected here")),
+        })
+    }
+
+    /// Ranges of one value, in their order.
+    pub(super) fn intervals<'e>(
+        &self,
+        key: &Loaded,
+        elements: impl Iterator<Item = Cow<'e, Element>>,
+        has_data: bool,
+        kept: Ranges<'_>,
+    ) -> Result<Intervals<'e>, Fault> {
+        let (mut ranges, mut others) = (Vec::new(), None);
+        for element in elements {
+            let Some(key_expr) = &element.key else {
+                others = Some(element);
+                continue;
+            };
+            let (from, to) = self.ends(key_expr, key.want)?;
+            let place = place_of(key_expr).unwrap_or(self.place);
+            let has_more = has_data || element.data.is_some() || !is_plain(&element);
+            ranges.push(Interval {
+                from,
+                to,
+                place,
+                with: has_more.then(|| Box::new(element)),
+                is_there: false,
+            });
+        }
+        if let Some(there) = kept.there {
+            let near = there.near(ranges.iter().map(|range| (range.from, range.to)));
+            let near: Vec<_> = near.into_iter().collect();
+            ranges.extend(Intervals::of(&near, self.place).ranges);
+        }
+        ranges.sort_by_key(|range| (range.from, range.is_there, range.to));
+        let mut joined: Vec<Interval<'_>> = Vec::with_capacity(ranges.len());
+        let mut replaced = Vec::new();
+        for range in ranges {
+            if let Some(last) = joined.last_mut() {
+                let is_near = match kept.joins {
+                    Joins::None => false,
+                    Joins::Overlapping => range.from <= last.to,
+                    Joins::Adjacent => range.from <= last.to.saturating_add(1),
+                };
+                let is_new = !last.is_there || !range.is_there;
+                if is_near && !has_data && is_new {
+                    replaced.extend(last.join(range));
+                    continue;
+                }
+                if range.from <= last.to {
+                    let is_same = (range.from, range.to) == (last.from, last.to);
+                    if is_same && !has_data {
+                        continue;
+                    }
+                    return Err(Fault::new(range.place, "this overlaps another element"));
+                }
+            }
+            joined.push(range);
+        }
+        joined.retain(|range| !range.is_there);
+        Ok(Intervals {
+            ranges: joined,
+            others,
+            is_closed: kept.is_closed,
+            begins: kept.begins,
+            replaced,
+        })
+    }
+
+    /// Each range is an element where it begins and one behind its end.
+    pub(super) fn of_intervals<'e>(
+        &'e self,
+        key: Loaded,
+        intervals: Intervals<'e>,
+        data: Option<&'e Data>,
+        fields: Vec<Loaded>,
+    ) -> impl Iterator<Item = Result<Bytes<'static>, Fault>> + 'e {
+        let highest = Value::ones(key.length as u32 * 8); // at most 16 bytes
+        let first = intervals.begins().then(|| Ok(Bytes::end(key.bytes(0))));
+        let Intervals {
+            ranges,
+            others,
+            is_closed,
+            ..
+        } = intervals;
+        let others = others.map(|element| (Bytes::catch_all(), element));
+        let mut ranges = ranges.into_iter().peekable();
+        let mut others = others.into_iter();
+        let mut end = first;
+        let plain = Element::new(None);
+        std::iter::from_fn(move || {
+            if let Some(end) = end.take() {
+                return Some(end);
+            }
+            let Some(range) = ranges.next() else {
+                let (this, element) = others.next()?;
+                return Some(self.element(this, &element, data, &fields));
+            };
+            let this = Bytes::new(key.bytes(range.from));
+            let with = range.with.as_ref().map_or(&plain, |with| with);
+            let this = self.element(this, with, data, &fields);
+            Some(match range.to << key.shift | Value::ones(key.shift) {
+                last if last >= highest => this.map(Bytes::without_end),
+                _ => {
+                    let behind = range.to + 1;
+                    if is_closed || ranges.peek().is_none_or(|next| next.from != behind) {
+                        end = Some(Ok(Bytes::end(key.bytes(behind))));
+                    }
+                    this
+                }
+            })
+        })
+    }
+
+    /// An element with what goes with its key.
+    fn element(
+        &self,
+        mut this: Bytes<'static>,
+        element: &Element,
+        data: Option<&Data>,
+        fields: &[Loaded],
+    ) -> Result<Bytes<'static>, Fault> {
+        this.timeout = element.timeout.map(Milliseconds);
+        this.expiration = element.expires.map(Milliseconds);
+        if let Some(comment) = &element.comment {
+            let put = userdata::put_comment(&mut this.userdata, userdata::ELEMENT_COMMENT, comment);
+            put.map_err(|error| Fault::new(self.place, error.to_string()))?;
+        }
+        match &element.statements[..] {
+            [] => {}
+            [one] => this.expression = Some(self.nested(one)?),
+            several => this.expressions = Some(self.all_nested(several)?),
+        }
+        match (data, &element.data) {
+            (None, None) => {}
+            (Some(Data::Verdict), Some(Expr::Verdict(verdict))) => {
+                this = this.with_verdict(self.verdict(verdict)?);
+            }
+            (Some(Data::Object(_)), Some(Expr::Object(name))) => {
+                this = this.with_object(name.clone());
+            }
+            (Some(Data::Object(_)), Some(Expr::Symbol(symbol))) => {
+                this = this.with_object(symbol.text.to_string());
+            }
+            (Some(Data::Values { is_interval, .. }), Some(value)) => {
+                let (mut from, to) = self.key_of(value, fields)?;
+                if *is_interval {
+                    from.extend(to);
+                } else if from != to {
+                    let message = "a range is data of maps to intervals only";
+                    return Err(self.fault(value, message));
+                }
+                this = this.with_data(from);
+            }
+            (_, data) => {
+                let at = data.as_ref().and_then(place_of);
+                let at = at.or_else(|| element.key.as_ref().and_then(place_of));
+                let message = match element.data {
+                    Some(_) => "a set's elements have no data, and a map's are of one kind",
+                    None => "an element of a map needs data: `key : data`",
+                };
+                return Err(Fault::new(at.unwrap_or(self.place), message));
+            }
+        }
+        Ok(this)
+    }
+
+    /// What counts or limits with an element.
+    pub(super) fn nested(&self, statement: &Statement) -> Result<NestedExpression<'static>, Fault> {
+        match stateful::instruction(statement) {
+            Some(expression) => Ok(NestedExpression::of_decoded(&expression)),
+            None => {
+                let message =
+                    "this cannot go with an element: counters, limits, quotas and the like can";
+                Err(Fault::new(self.place, message))
+            }
+        }
+    }
+
+    pub(super) fn all_nested(
+        &self,
+        statements: &[Statement],
+    ) -> Result<Expressions<'static>, Fault> {
+        let mut all = Expressions::new();
+        for statement in statements {
+            match stateful::instruction(statement) {
+                Some(expression) => _ = all.push_decoded(&expression),
+                None => {
+                    let message =
+                        "this cannot go with an element: counters, limits, quotas and the like can";
+                    return Err(Fault::new(self.place, message));
+                }
+            }
+        }
+        Ok(all)
+    }
+}
+
+/// Whether nothing goes with an element.
+fn is_plain(element: &Element) -> bool {
+    element.statements.is_empty()
+        && element.timeout.is_none()
+        && element.expires.is_none()
+        && element.comment.is_none()
+}

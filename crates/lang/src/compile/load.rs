@@ -1,0 +1,456 @@
+//! What is asked of a packet, put into registers.
+
+use super::body::{Body, register};
+use super::constant::{Want, bytes_in};
+use crate::parse::Fault;
+use crate::syntax::{Expr, Payload, Value};
+use crate::types::{self, info};
+use chainwright::nft::build::ByteOrder;
+use chainwright::nft::expr::{
+    Bitwise, Byteorder, Ct, CtKey, Exthdr, Fib, Hash, Immediate, Meta, MetaKey, Numgen, Osf,
+    Payload as Load, Rt, Socket, SocketKey, Tunnel, Xfrm,
+};
+use chainwright::nft::{DataType, Family};
+
+/// Words of 4 bytes in a register of 16.
+const REGISTER: u32 = 4;
+
+/// What stands in a register.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Loaded {
+    /// What its values are.
+    pub(super) want: Want,
+    /// How many bytes of the register it takes.
+    pub(super) length: usize,
+    /// How many bits higher it stands there than it is written.
+    pub(super) shift: u32,
+}
+
+impl Loaded {
+    /// A value that stands there as it is written.
+    pub(super) const fn of(want: Want) -> Self {
+        Self {
+            want,
+            length: want.length(),
+            shift: 0,
+        }
+    }
+
+    /// The bytes that a number of this is in the register.
+    pub(super) fn bytes(&self, number: u128) -> Vec<u8> {
+        self.want.bytes(number << self.shift, self.length)
+    }
+
+    pub(super) const fn words(&self) -> u32 {
+        self.length.div_ceil(4) as u32 // at most 16
+    }
+}
+
+/// Bytes, and the bits of them that count.
+struct Place {
+    offset: u32,
+    length: u32,
+    /// How many bits behind the last one there are.
+    shift: u32,
+}
+
+impl Place {
+    const fn holding(&self, want: Want) -> Loaded {
+        Loaded {
+            want,
+            length: self.length as usize,
+            shift: self.shift,
+        }
+    }
+}
+
+fn place(start: u32, bits: u32) -> Place {
+    let end = start + bits;
+    let (first, behind) = (start / 8, end.div_ceil(8));
+    let shift = behind * 8 - end;
+    Place {
+        offset: first,
+        length: behind - first,
+        shift,
+    }
+}
+
+impl Body<'_, '_> {
+    /// What the values of an expression are, without loading it.
+    pub(super) fn want_of(&self, expr: &Expr) -> Want {
+        match expr {
+            Expr::Binary(_, left, _) => self.want_of(left),
+            // Addresses of which the version is not said are those of the table's.
+            Expr::Ct(CtKey::SRC | CtKey::DST, _, None) => {
+                Want::of(match self.protocols.version() {
+                    Some(Family::IP6) => DataType::IPV6_ADDR,
+                    _ => DataType::IPV4_ADDR,
+                })
+            }
+            Expr::Option(option) => Want {
+                data_type: match option {
+                    option if option.is("mptcp", "subtype") => types::MPTCP_SUBTYPE,
+                    option if option.is_address_of_ipv4() => types::OPTION_ADDRESS,
+                    _ => expr.data_type(),
+                },
+                bits: expr.bits(),
+                order: expr.order(),
+            },
+            // No other values.
+            Expr::Socket(SocketKey::TRANSPARENT | SocketKey::WILDCARD, _) => Want {
+                data_type: expr.data_type(),
+                bits: 1,
+                order: expr.order(),
+            },
+            // nft takes it for the machine's own.
+            Expr::Meta(MetaKey::L4PROTO) => Want {
+                order: ByteOrder::Host,
+                ..Want::of(DataType::INET_PROTO)
+            },
+            expr => Want {
+                data_type: expr.data_type(),
+                bits: expr.bits(),
+                order: expr.order(),
+            },
+        }
+    }
+
+    /// Where a field begins, in bits from its base.
+    pub(super) fn start_of(&mut self, payload: &Payload) -> Result<u32, Fault> {
+        let start = payload.field.map_or(0, |(protocol, _)| {
+            self.protocols_in(payload.tunnel).start_of(protocol)
+        });
+        self.check_place(payload.offset, payload.bits)?;
+        Ok(start + payload.offset)
+    }
+
+    /// Checks that bits can be taken into a register.
+    fn check_place(&self, offset: u32, bits: u32) -> Result<(), Fault> {
+        const FARTHEST: u32 = 1 << 20;
+        const MOST: u32 = 128;
+        if offset > FARTHEST {
+            let message = format!("this is beyond bit {FARTHEST}: no packet is so long");
+            return Err(Fault::new(self.compiler.place, message));
+        }
+        if offset % 8 + bits > MOST {
+            let message = "more than 16 bytes of a packet do not go into a register";
+            return Err(Fault::new(self.compiler.place, message));
+        }
+        Ok(())
+    }
+
+    /// Puts a key into registers from this word on: one field each 16 bytes, those of a concatenation one behind the
+    /// other. `is_turned`: in the order in which bytes compare as numbers do, as ranges are kept.
+    pub(super) fn load_key(
+        &mut self,
+        key: &Expr,
+        word: u32,
+        is_turned: bool,
+    ) -> Result<Vec<Loaded>, Fault> {
+        let Expr::Concat(parts) = key else {
+            let mut loaded = self.load(key, word)?;
+            if is_turned {
+                self.turn_to_network(&mut loaded, word);
+            }
+            return Ok(vec![loaded]);
+        };
+        let mut fields = Vec::with_capacity(parts.len());
+        let mut at = word;
+        for part in parts {
+            self.check_part(part)?;
+            let mut loaded = self.load(part, at)?;
+            self.shift_down(&mut loaded, at)?;
+            if is_turned {
+                let is_byte = loaded.length == 1 && loaded.want.order == ByteOrder::Host;
+                self.turn_to_network(&mut loaded, at);
+                if is_byte {
+                    // It changes nothing, but nft has it.
+                    self.push(&Byteorder::hton(register(at), register(at), 1, 2));
+                }
+            }
+            at += loaded.words();
+            if at > 16 {
+                return Err(self
+                    .compiler
+                    .fault(key, "a key is longer than the kernel's 64 bytes"));
+            }
+            fields.push(loaded);
+        }
+        Ok(fields)
+    }
+
+    /// Checks that an expression can be part of a concatenation: nft aborts when it lists one of these.
+    pub(super) fn check_part(&self, part: &Expr) -> Result<(), Fault> {
+        let is_part = |payload: &Payload| {
+            !(payload.offset.is_multiple_of(8) && payload.bits.is_multiple_of(8))
+        };
+        let what = match part {
+            Expr::Osf { .. } | Expr::Ct(CtKey::HELPER, ..) => "a name of any length",
+            Expr::Payload(payload) if payload.field.is_none() && is_part(payload) => {
+                "a part of a byte that has no name"
+            }
+            Expr::Meta(MetaKey::BRI_BROUTE) => "`meta broute`",
+            part if part.data_type() == types::BITMASK => "a mask of bits of any length",
+            _ => return Ok(()),
+        };
+        let message = format!("{what} cannot be part of a concatenation");
+        Err(self.error(message))
+    }
+
+    /// Puts one value into a register.
+    pub(super) fn load(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
+        let loaded = self.load_bytes(expr, word)?;
+        let is_field = matches!(expr, Expr::Payload(_) | Expr::Option(_));
+        if is_field && loaded.want.bits as usize != loaded.length * 8 {
+            self.trim(&loaded, word);
+        }
+        Ok(loaded)
+    }
+
+    /// Puts the bytes that hold a value into a register.
+    pub(super) fn load_bytes(&mut self, expr: &Expr, word: u32) -> Result<Loaded, Fault> {
+        let dreg = register(word);
+        let want = self.want_of(expr);
+        let whole = Loaded::of(want);
+        match expr {
+            Expr::Payload(payload) => {
+                let place = place(self.start_of(payload)?, payload.bits);
+                let load = Load::load(payload.base, place.offset, place.length, dreg);
+                self.push_at(payload.tunnel, &load);
+                return Ok(place.holding(want));
+            }
+            Expr::Option(option) => {
+                let kind = option.extension.kind;
+                if option.presence {
+                    self.push(&Exthdr::present(kind, option.number, dreg));
+                    return Ok(Loaded { length: 1, ..whole });
+                }
+                self.check_place(option.offset, option.bits)?;
+                let is_whole = option.offset.is_multiple_of(8) && option.bits.is_multiple_of(8);
+                if option.field().is_none() && !is_whole {
+                    let message = "nft aborts when it lists a part of a byte of an option that has no name: ask for the whole byte";
+                    return Err(self.error(message));
+                }
+                let place = place(option.offset, option.bits);
+                let load = Exthdr::load(kind, option.number, place.offset, place.length, dreg);
+                self.push(&load);
+                return Ok(place.holding(want));
+            }
+            Expr::Meta(MetaKey::NFPROTO) if self.family != Family::INET => {
+                let message =
+                    "meta nfproto is of use in the inet family only: it is the family of the hook";
+                return Err(self.error(message));
+            }
+            Expr::Meta(key) => self.push(&Meta::load(*key, dreg)),
+            Expr::Inside(tunnel, key) => self.push_at(Some(tunnel), &Meta::load(*key, dreg)),
+            Expr::Tunnel(key) => self.push(&Tunnel {
+                key: Some(*key),
+                dreg: Some(dreg),
+                ..Tunnel::default()
+            }),
+            Expr::Ct(CtKey::SRC | CtKey::DST, _, None) if self.protocols.version().is_none() => {
+                let message = "which version of IP this address is of is not said";
+                return Err(self
+                    .error(message)
+                    .with_hint("say it, as in ct original ip saddr"));
+            }
+            Expr::Ct(key, direction, _) => self.push(&Ct {
+                direction: *direction,
+                ..Ct::load(*key, dreg)
+            }),
+            Expr::Rt(key) => self.push(&Rt::load(*key, dreg)),
+            Expr::Socket(SocketKey::CGROUPV2, level) => self.push(&Socket::cgroupv2(*level, dreg)),
+            Expr::Socket(key, _) => self.push(&Socket {
+                level: Some(0),
+                ..Socket::load(*key, dreg)
+            }),
+            Expr::Fib(flags, result) => self.push(&Fib::new(*flags, *result, dreg)),
+            Expr::Osf { ttl, version } => match version {
+                true => self.push(&Osf::version(*ttl, dreg)),
+                false => self.push(&Osf::name(*ttl, dreg)),
+            },
+            Expr::Xfrm {
+                direction,
+                key,
+                number,
+            } => self.push(&Xfrm::load(*key, *direction, *number, dreg)),
+            Expr::Numgen {
+                kind,
+                modulus,
+                offset,
+            } => self.push(&Numgen {
+                numgen_type: Some(*kind),
+                ..Numgen::random(*modulus, dreg).with_offset(*offset)
+            }),
+            Expr::Hash {
+                key,
+                modulus,
+                seed,
+                offset,
+            } => {
+                let offset = Some(*offset);
+                match key {
+                    Some(key) => {
+                        let from = word + REGISTER;
+                        let wide = self.wide.take();
+                        let fields = self.load_key(key, from, false);
+                        self.wide = wide;
+                        let fields = fields?;
+                        let length = match &fields[..] {
+                            [one] => one.length as u32, // at most 16
+                            many => many.iter().map(Loaded::words).sum::<u32>() * 4,
+                        };
+                        let hash = Hash::jenkins(register(from), length, *modulus, dreg);
+                        self.push(&Hash {
+                            seed: *seed,
+                            offset,
+                            ..hash
+                        });
+                    }
+                    None => self.push(&Hash {
+                        offset,
+                        ..Hash::symmetric(*modulus, dreg)
+                    }),
+                }
+            }
+            Expr::Binary(operator, left, right) => {
+                return self.operation(*operator, expr, (left, right), word);
+            }
+            other => {
+                return Err(self
+                    .compiler
+                    .fault(other, "this has no value that could be asked for"));
+            }
+        }
+        Ok(whole)
+    }
+
+    /// Takes away the bits that are not the field's.
+    pub(super) fn trim(&mut self, loaded: &Loaded, word: u32) {
+        let mask = Value::ones(loaded.want.bits) << loaded.shift;
+        self.mask_xor(word, mask, 0, loaded.length, ByteOrder::Network);
+    }
+
+    /// Works on single bits.
+    pub(super) fn mask_xor(
+        &mut self,
+        word: u32,
+        mask: u128,
+        xor: u128,
+        length: usize,
+        order: ByteOrder,
+    ) {
+        let mask = bytes_in(mask, length, order, false);
+        let xor = bytes_in(xor, length, order, false);
+        self.push(&Bitwise::mask_xor(register(word), &mask, &xor));
+    }
+
+    /// Leaves of what is to be compared only the bits that count. That this is to be done nft does not say: it is what is
+    /// done of which nothing is said.
+    pub(super) fn mask(&mut self, loaded: &Loaded, mask: u128) {
+        let order = loaded.want.order;
+        let xor = vec![0; loaded.length];
+        let mask = bytes_in(mask << loaded.shift, loaded.length, order, false);
+        self.push(&Bitwise {
+            op: None,
+            ..Bitwise::mask_xor(register(0), &mask, &xor)
+        });
+    }
+
+    /// Turns what stands in a register into the order in which bytes compare as numbers do.
+    pub(super) fn turn_to_network(&mut self, loaded: &mut Loaded, word: u32) {
+        let is_number = !types::is_string(loaded.want.data_type);
+        if loaded.want.order == ByteOrder::Host && is_number {
+            loaded.want.order = ByteOrder::Network;
+            if loaded.length > 1 {
+                let (register, length) = (register(word), loaded.length as u32); // at most 16
+                self.push(&Byteorder::hton(register, register, length, length.min(8)));
+            }
+        }
+    }
+
+    /// Makes a mark of a number: it has the length and the order of bytes that marks have. As in nft 1.0.6, a number of 4
+    /// bytes without a type of its own stays as it is in the packet.
+    pub(super) fn turn_to_mark(&mut self, loaded: &mut Loaded, word: u32) {
+        self.wide = Some(32);
+        self.widen(loaded, word);
+        self.wide = None;
+        if !is_untyped(loaded.want.data_type) {
+            self.turn_to_host(loaded, word);
+        }
+    }
+
+    /// Puts a constant, or what is loaded, or what a map has, into a register, as these values one behind the other.
+    pub(super) fn put(&mut self, expr: &Expr, wants: &[Want], word: u32) -> Result<u32, Fault> {
+        let length = |wants: &[Want]| wants.iter().map(|want| want.bits.div_ceil(32)).sum();
+        match (expr, wants) {
+            (Expr::Map(key, map), _) => {
+                self.map(key, map, wants, word)?;
+                Ok(length(wants))
+            }
+            (Expr::Concat(parts), _) if parts.len() == wants.len() => {
+                let mut at = word;
+                for (part, want) in parts.iter().zip(wants) {
+                    at += self.put(part, &[*want], at)?;
+                }
+                Ok(at - word)
+            }
+            (expr, [want]) => {
+                if is_constant(expr) {
+                    let value = self.compiler.value(expr, *want)?;
+                    let bytes = want.bytes(value.number, want.length());
+                    self.push(&Immediate::value(register(word), &bytes));
+                    return Ok(want.bits.div_ceil(32));
+                }
+                // Into a mark goes any number that it has room for.
+                let is_mark = want.data_type == DataType::MARK;
+                self.wide = is_mark.then_some(want.bits);
+                let mut loaded = self.load(expr, word)?;
+                self.bring_down(&mut loaded, word)?;
+                self.widen(&mut loaded, word);
+                self.wide = None;
+                let (given, wanted) = (loaded.want.data_type, want.data_type);
+                let is_as_long = loaded.length == want.length();
+                let is_field = matches!(expr, Expr::Payload(_) | Expr::Option(_));
+                let fits = match is_mark {
+                    true => is_as_long && !types::is_bitmask(given) && !types::is_string(given),
+                    false if is_as_long => given == wanted || is_untyped(given),
+                    false => given == wanted && !is_field,
+                };
+                if !fits {
+                    let name = |data_type| info(data_type).map_or("a number", |info| info.name);
+                    let message =
+                        format!("`{}` is expected, this is `{}`", name(wanted), name(given));
+                    return Err(self.compiler.fault(expr, message));
+                }
+                match want.order {
+                    ByteOrder::Network => self.turn_to_network(&mut loaded, word),
+                    ByteOrder::Host if is_mark => self.turn_to_mark(&mut loaded, word),
+                    ByteOrder::Host => {}
+                }
+                Ok(loaded.words())
+            }
+            (expr, _) => Err(self
+                .compiler
+                .fault(expr, format!("{} values are expected", wants.len()))),
+        }
+    }
+}
+
+/// Whether values of a type are numbers of nothing in particular.
+const fn is_untyped(data_type: DataType) -> bool {
+    matches!(data_type, DataType::INTEGER | DataType::VALUE | types::RAW)
+}
+
+/// Whether an expression is known without a packet.
+pub(super) fn is_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Symbol(_) | Expr::Value(_) => true,
+        Expr::Binary(_, left, right) | Expr::Range(left, right) => {
+            is_constant(left) && is_constant(right)
+        }
+        Expr::Prefix(value, _) => is_constant(value),
+        Expr::Flags(parts) | Expr::Concat(parts) => parts.iter().all(is_constant),
+        _ => false,
+    }
+}

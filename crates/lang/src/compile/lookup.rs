@@ -1,0 +1,225 @@
+//! What is looked up in sets and maps.
+
+use super::body::{Body, register};
+use super::constant::Want;
+use super::load::Loaded;
+use super::matching::type_of;
+use super::sets::{Asked, Data, Shape, told_type};
+use crate::parse::Fault;
+use crate::syntax::Expr;
+use crate::types;
+use chainwright::nft::build::ByteOrder;
+use chainwright::nft::expr::Register;
+use chainwright::nft::{DataType, SetId};
+
+/// Whether the type of a value has a name and an order of its own.
+fn is_known(data_type: DataType) -> bool {
+    data_type != DataType::VALUE && types::info(data_type).is_some()
+}
+
+/// Whether a field that a rule loads can be looked up as this field of a set's keys. `to_mark`: whether a number that the
+/// rule loads may be the key of a set of marks.
+fn is_key_of(field: Want, of_set: Want, to_mark: bool) -> bool {
+    let (given, wanted) = (told_type(field.data_type), told_type(of_set.data_type));
+    if given == wanted || !is_known(given) || !is_known(wanted) {
+        return true;
+    }
+    match field.data_type {
+        // Bytes of the packet have the type of what they are compared with.
+        types::RAW if types::order(wanted) == ByteOrder::Network => return true,
+        types::OPTION_ADDRESS if wanted == DataType::IPV4_ADDR => return true,
+        _ => {}
+    }
+    let are_names = types::is_string(given) && types::is_string(wanted);
+    are_names || (to_mark && wanted == DataType::MARK && is_number(given))
+}
+
+/// Whether a statement that takes this value can take what a map has.
+fn is_data_for(wanted: Want, of_map: Want) -> bool {
+    let (given, taken) = (told_type(of_map.data_type), told_type(wanted.data_type));
+    if wanted.data_type == DataType::MARK && is_number(given) {
+        return of_map.length() <= wanted.length();
+    }
+    wanted.bits == of_map.bits && (given == taken || !is_known(given))
+}
+
+/// The names of these types.
+fn names(wants: &[Want]) -> String {
+    crate::data_type(type_of(wants.iter().copied()))
+}
+
+/// Whether values of a type are numbers, so that they can be marks.
+fn is_number(data_type: DataType) -> bool {
+    !types::is_bitmask(data_type) && !types::is_string(data_type)
+}
+
+impl Body<'_, '_> {
+    /// What names a set of this table.
+    pub(super) fn named(&self, name: &str) -> SetId<'static> {
+        let id = self
+            .compiler
+            .shapes
+            .table(self.family, &self.table)
+            .and_then(|sets| sets.get(name.as_bytes()))
+            .and_then(|shape| shape.id);
+        SetId {
+            id,
+            ..SetId::new(self.family, self.table.clone(), name.to_owned())
+        }
+    }
+
+    /// What the fields of a key are, without loading them.
+    pub(super) fn wants_of(&self, key: &Expr) -> Vec<Want> {
+        match key {
+            Expr::Concat(parts) => parts.iter().map(|part| self.want_of(part)).collect(),
+            one => vec![self.want_of(one)],
+        }
+    }
+
+    /// Loads a key into registers from this word on, to be looked up in this set, or in this map to such data.
+    pub(super) fn sought(
+        &mut self,
+        key: &Expr,
+        set: &Expr,
+        word: u32,
+        data: Option<&Data>,
+    ) -> Result<SetId<'static>, Fault> {
+        let declared = self.wants_of(key);
+        match set {
+            Expr::Reference(name) => {
+                let is_map = data.is_some();
+                let shape = self.compiler.set(self.family, &self.table, name, is_map)?;
+                self.check(&shape, &declared, is_map, data, set)?;
+                let mut fields = self.load_key(key, word, shape.is_interval)?;
+                // In sets with names bits of a byte are kept as they are written.
+                if let [field] = &mut fields[..] {
+                    self.shift_down(field, word)?;
+                    if shape.key_type == DataType::MARK && !shape.is_interval {
+                        self.turn_to_mark(field, word);
+                    }
+                }
+                Ok(self.named(name))
+            }
+            Expr::Set(elements) if elements.is_empty() => {
+                Err(self.error("a set in a rule has elements: this one has none"))
+            }
+            Expr::Set(elements) => {
+                let has_ranges = self.compiler.has_ranges(elements, &declared)?;
+                let fields = self.load_key(key, word, has_ranges)?;
+                let asked = Asked {
+                    key,
+                    fields,
+                    declared,
+                };
+                let (family, table) = (self.family, &self.table);
+                self.compiler
+                    .anonymous_set(family, table, &asked, elements, has_ranges, data)
+            }
+            other => {
+                let what = match data {
+                    Some(Data::Verdict) => "a verdict map is expected here",
+                    Some(_) => "a map is expected here",
+                    None => "a set is expected here",
+                };
+                Err(self.compiler.fault(other, what))
+            }
+        }
+    }
+
+    /// What the map of this name has for its keys.
+    pub(super) fn data_of(&self, name: &str) -> Result<Data, Fault> {
+        let shape = self.compiler.set(self.family, &self.table, name, true)?;
+        shape
+            .data
+            .ok_or_else(|| self.error(format!("`{name}` is a set: a map is expected here")))
+    }
+
+    /// Checks that a set has such keys, and such data. `to_mark`: whether a number may be the key of a set of marks.
+    pub(super) fn check(
+        &self,
+        shape: &Shape,
+        keys: &[Want],
+        to_mark: bool,
+        data: Option<&Data>,
+        at: &Expr,
+    ) -> Result<(), Fault> {
+        let bytes =
+            |wants: &[Want]| -> Vec<usize> { wants.iter().map(|want| want.length()).collect() };
+        let to_mark = to_mark && keys.len() == 1;
+        let mut fields = keys.iter().zip(&shape.keys);
+        if bytes(keys) != bytes(&shape.keys)
+            || !fields.all(|(field, of_set)| is_key_of(*field, *of_set, to_mark))
+        {
+            let message = format!(
+                "the set's keys are `{}`, and this is `{}`",
+                crate::data_type(shape.key_type),
+                names(keys)
+            );
+            return Err(self.compiler.fault(at, message));
+        }
+        let fits = match (data, &shape.data) {
+            (None, _) => true,
+            (Some(Data::Values { fields, .. }), Some(Data::Values { fields: of_map, .. })) => {
+                let mut both = fields.iter().zip(of_map);
+                fields.len() == of_map.len() && both.all(|(one, of_map)| is_data_for(*one, *of_map))
+            }
+            (Some(one), Some(of_map)) => one == of_map,
+            (Some(_), None) => false,
+        };
+        match fits {
+            true => Ok(()),
+            false => {
+                let message = match (data, &shape.data) {
+                    (
+                        Some(Data::Values { fields, .. }),
+                        Some(Data::Values { fields: of_map, .. }),
+                    ) => format!(
+                        "the map's data are `{}`, and `{}` is expected",
+                        names(of_map),
+                        names(fields)
+                    ),
+                    _ => "the map does not lead to what is needed here".to_owned(),
+                };
+                Err(self.compiler.fault(at, message))
+            }
+        }
+    }
+
+    /// Puts what a map has for a key into registers.
+    pub(super) fn map(
+        &mut self,
+        key: &Expr,
+        map: &Expr,
+        wants: &[Want],
+        word: u32,
+    ) -> Result<(), Fault> {
+        let is_interval = match map {
+            Expr::Set(elements) => elements
+                .iter()
+                .any(|element| element.data.as_ref().is_some_and(Expr::is_interval)),
+            _ => false,
+        };
+        let data = Data::Values {
+            fields: wants.to_vec(),
+            is_interval,
+        };
+        let set = self.sought(key, map, word, Some(&data))?;
+        self.look_up_from(&set, word, Some(register(word)), false);
+        if let (Expr::Reference(name), [wanted]) = (map, wants)
+            && wanted.data_type == DataType::MARK
+            && let Data::Values { fields, .. } = self.data_of(name)?
+            && let [of_map] = fields[..]
+        {
+            self.turn_to_mark(&mut Loaded::of(of_map), word);
+        }
+        Ok(())
+    }
+
+    /// A verdict from a map.
+    pub(super) fn verdict_map(&mut self, key: &Expr, map: &Expr) -> Result<(), Fault> {
+        self.require(key)?;
+        let set = self.sought(key, map, 0, Some(&Data::Verdict))?;
+        self.look_up(&set, Some(Register::VERDICT), false);
+        Ok(())
+    }
+}

@@ -1,0 +1,344 @@
+//! Matches.
+
+use super::bits::not_constant;
+use super::body::Body;
+use super::constant::Want;
+use super::load::is_constant;
+use super::protocols::Protocols;
+use super::sets::told_type;
+use crate::headers::GRE;
+use crate::parse::{Fault, number};
+use crate::syntax::{Element, Expr, Operator, Relation, Value};
+use crate::types::{self, HOUR};
+use chainwright::nft::build::ByteOrder;
+use chainwright::nft::expr::{
+    Cmp, CmpOp, FibFlags, FibResult, MetaKey, Payload as Load, Range, Register,
+};
+use chainwright::nft::{DataType, concatenation};
+
+/// What a comparison is called in the kernel.
+const fn operation(relation: Relation) -> CmpOp {
+    match relation {
+        Relation::Less => CmpOp::LT,
+        Relation::LessOrEqual => CmpOp::LTE,
+        Relation::Greater => CmpOp::GT,
+        Relation::GreaterOrEqual => CmpOp::GTE,
+        Relation::NotEqual => CmpOp::NEQ,
+        Relation::Implicit | Relation::Equal | Relation::None => CmpOp::EQ,
+    }
+}
+
+/// The one value of a set that has no other and says nothing about it.
+fn only(elements: &[Element]) -> Option<&Expr> {
+    match elements {
+        [
+            Element {
+                key: Some(key),
+                statements,
+                timeout: None,
+                expires: None,
+                comment: None,
+                data: None,
+            },
+        ] if statements.is_empty() && !matches!(key, Expr::Concat(_)) => Some(key),
+        _ => None,
+    }
+}
+
+/// Whether it is asked if something is there.
+fn asks_presence(right: &Expr) -> bool {
+    matches!(right, Expr::Symbol(symbol) if matches!(&*symbol.text, "exists" | "missing"))
+}
+
+/// Whether only versions of nft know it that ask for a range by one instruction.
+fn is_newer(left: &Expr) -> bool {
+    match left {
+        Expr::Payload(payload) => {
+            payload.tunnel.is_some() || payload.field.is_some_and(|(protocol, _)| *protocol == GRE)
+        }
+        Expr::Binary(_, left, _) => is_newer(left),
+        left => matches!(left, Expr::Tunnel(_)),
+    }
+}
+
+impl Body<'_, '_> {
+    /// A match.
+    pub(super) fn matches(
+        &mut self,
+        left: &Expr,
+        relation: Relation,
+        right: &Expr,
+    ) -> Result<(), Fault> {
+        if let Expr::Fib(flags, FibResult::OIF) = left
+            && asks_presence(right)
+            && !flags.contains(FibFlags::PRESENT)
+        {
+            let left = Expr::Fib(*flags | FibFlags::PRESENT, FibResult::OIF);
+            return self.matches(&left, relation, right);
+        }
+        if matches!(left, Expr::Meta(MetaKey::SECMARK)) {
+            let message = "a mark of security is set, not compared: no version of nft reads it";
+            return Err(self.error(message));
+        }
+        if let Some(other) = not_constant(left) {
+            let message = "what is compared has its bits changed by constants only";
+            return Err(self.compiler.fault(other, message));
+        }
+        self.require(left)?;
+        if let (Expr::Set(elements), false) = (right, matches!(left, Expr::Concat(_)))
+            && let Some(one) = only(elements)
+        {
+            return self.compare(left, relation, one);
+        }
+        match right {
+            Expr::Reference(_) | Expr::Set(_) => {
+                let not = match relation {
+                    Relation::Implicit | Relation::Equal => false,
+                    Relation::NotEqual => true,
+                    _ => {
+                        let message = "what is in a set is asked by `==` and `!=` only";
+                        return Err(self.compiler.fault(right, message));
+                    }
+                };
+                self.is_in(left, right, not)
+            }
+            Expr::Masked(value, mask) => {
+                let loaded = self.load(left, 0)?;
+                let mask = self.compiler.value(mask, loaded.want)?.number;
+                let value = self.compiler.value(value, loaded.want)?.number;
+                let (length, order) = (loaded.length, loaded.want.order);
+                self.mask_xor(0, mask << loaded.shift, 0, length, order);
+                self.compare_bytes(operation(relation), &loaded.bytes(value));
+                Ok(())
+            }
+            right => self.compare(left, relation, right),
+        }
+    }
+
+    fn compare_bytes(&mut self, operation: CmpOp, bytes: &[u8]) {
+        self.push(&Cmp::new(Register::R1, operation, bytes));
+    }
+
+    fn compare(&mut self, left: &Expr, relation: Relation, right: &Expr) -> Result<(), Fault> {
+        if let (Expr::Concat(parts), Expr::Concat(values)) = (left, right) {
+            if parts.len() != values.len() {
+                let message = format!("{} values are expected, one for each field", parts.len());
+                return Err(self.compiler.fault(right, message));
+            }
+            let fields = self.load_key(left, 0, false)?;
+            let mut bytes = Vec::new();
+            for (field, value) in fields.iter().zip(values) {
+                let value = self.compiler.value(value, field.want)?;
+                bytes.push(field.bytes(value.number));
+            }
+            let bytes = concatenation(bytes.iter().map(Vec::as_slice));
+            self.compare_bytes(operation(relation), &bytes);
+            return Ok(());
+        }
+        if !is_constant(right) {
+            let message = "a field is compared with constants and sets only";
+            return Err(self.compiler.fault(right, message));
+        }
+        let want = self.want_of(left);
+        let is_flags = types::is_bitmask(want.data_type)
+            && !matches!(left, Expr::Binary(..))
+            && !matches!(right, Expr::Range(..) | Expr::Prefix(..));
+        if is_flags && matches!(relation, Relation::Implicit | Relation::None) {
+            let flags = self.compiler.value(right, want)?.number;
+            let loaded = self.load(left, 0)?;
+            self.mask(&loaded, flags);
+            let operation = match relation {
+                Relation::Implicit => CmpOp::NEQ,
+                _ => CmpOp::EQ,
+            };
+            self.compare_bytes(operation, &loaded.bytes(0));
+            return Ok(());
+        }
+        if relation == Relation::None {
+            let message = "`!` asks that flags are not set: this has none";
+            return Err(self.compiler.fault(right, message));
+        }
+        // What bits were taken from is a number.
+        if let (Expr::Binary(..), Expr::Symbol(symbol)) = (left, right)
+            && let Some(number) = number(&symbol.text)
+            && number <= Value::ones(want.bits)
+        {
+            return self.compare_value(left, relation, want.value(number));
+        }
+        if let (Expr::Range(from, to), HOUR) = (right, want.data_type)
+            && let (from, to) = (
+                self.compiler.value(from, want)?,
+                self.compiler.value(to, want)?,
+            )
+            && from.number > to.number
+        {
+            // Across midnight of UTC: what is not between the two.
+            let other = match relation {
+                Relation::Implicit | Relation::Equal => Relation::NotEqual,
+                Relation::NotEqual => Relation::Implicit,
+                relation => relation,
+            };
+            let between = Expr::Range(Box::new(Expr::Value(to)), Box::new(Expr::Value(from)));
+            return self.compare(left, other, &between);
+        }
+        match self.compiler.constant(right, want)? {
+            Expr::Value(value) => self.compare_value(left, relation, value),
+            Expr::Range(from, to) => {
+                let (Expr::Value(from), Expr::Value(to)) = (*from, *to) else {
+                    return Err(self.compiler.fault(right, "a range of values is expected"));
+                };
+                let mut loaded = self.load(left, 0)?;
+                self.turn_to_network(&mut loaded, 0);
+                let (from, to) = (loaded.bytes(from.number), loaded.bytes(to.number));
+                match relation {
+                    Relation::Implicit | Relation::Equal if is_newer(left) => {
+                        self.push(&Range::within(Register::R1, &from, &to));
+                    }
+                    Relation::Implicit | Relation::Equal => {
+                        self.compare_bytes(CmpOp::GTE, &from);
+                        self.compare_bytes(CmpOp::LTE, &to);
+                    }
+                    Relation::NotEqual => self.push(&Range::outside(Register::R1, &from, &to)),
+                    _ => {
+                        let message = "a range is compared by `==` and `!=` only";
+                        return Err(self.compiler.fault(right, message));
+                    }
+                }
+                Ok(())
+            }
+            Expr::Prefix(value, bits) => {
+                let Expr::Value(value) = *value else {
+                    return Err(self
+                        .compiler
+                        .fault(right, "a prefix of a value is expected"));
+                };
+                if !matches!(
+                    relation,
+                    Relation::Implicit | Relation::Equal | Relation::NotEqual
+                ) {
+                    let message = "a prefix is compared by `==` and `!=` only";
+                    return Err(self.compiler.fault(right, message));
+                }
+                self.compare_prefix(left, relation, value, bits)
+            }
+            Expr::Beginning(value, bits) => {
+                let loaded = self.load(left, 0)?;
+                let bytes = loaded.bytes(value.number);
+                let bytes = &bytes[..(bits / 8) as usize];
+                match relation {
+                    Relation::Implicit | Relation::Equal | Relation::NotEqual => {
+                        self.compare_bytes(operation(relation), bytes);
+                        Ok(())
+                    }
+                    _ => {
+                        let message = "the beginning of a name is compared by `==` and `!=` only";
+                        Err(self.compiler.fault(right, message))
+                    }
+                }
+            }
+            other => Err(self.compiler.fault(&other, "a constant is expected here")),
+        }
+    }
+
+    fn compare_value(
+        &mut self,
+        left: &Expr,
+        relation: Relation,
+        value: Value,
+    ) -> Result<(), Fault> {
+        match relation {
+            Relation::Implicit | Relation::Equal | Relation::NotEqual => {
+                // A value that bits are turned of is compared as it was before.
+                if let Expr::Binary(Operator::Xor, inner, bits) = left {
+                    let want = self.want_of(left);
+                    let bits = self.compiler.value(bits, want)?.number;
+                    let value = Value {
+                        number: value.number ^ bits,
+                        ..value
+                    };
+                    return self.compare_value(inner, relation, value);
+                }
+                if relation == Relation::NotEqual {
+                    let loaded = self.load(left, 0)?;
+                    self.compare_bytes(CmpOp::NEQ, &loaded.bytes(value.number));
+                    return Ok(());
+                }
+                self.equals(left, value.number)?;
+                self.learn(left, &value);
+            }
+            relation => {
+                let mut loaded = self.load(left, 0)?;
+                self.turn_to_network(&mut loaded, 0);
+                self.compare_bytes(operation(relation), &loaded.bytes(value.number));
+            }
+        }
+        Ok(())
+    }
+
+    fn compare_prefix(
+        &mut self,
+        left: &Expr,
+        relation: Relation,
+        value: Value,
+        bits: u32,
+    ) -> Result<(), Fault> {
+        let is_whole = matches!(left, Expr::Payload(payload)
+            if payload.offset.is_multiple_of(8) && payload.bits.is_multiple_of(8));
+        if let (Expr::Payload(payload), true) =
+            (left, is_whole && bits > 0 && bits.is_multiple_of(8))
+        {
+            // The first bytes alone.
+            let offset = self.start_of(payload)? / 8;
+            let want = self.want_of(left);
+            let bytes = want.bytes(value.number, want.length());
+            let length = bits / 8;
+            let load = Load::load(payload.base, offset, length, Register::R1);
+            self.push_at(payload.tunnel, &load);
+            self.compare_bytes(operation(relation), &bytes[..length as usize]);
+            return Ok(());
+        }
+        let loaded = self.load(left, 0)?;
+        if bits > 0
+            && bits.is_multiple_of(8)
+            && loaded.want.order == ByteOrder::Network
+            && loaded.shift == 0
+        {
+            let bytes = loaded.bytes(value.number);
+            self.compare_bytes(operation(relation), &bytes[..(bits / 8) as usize]);
+            return Ok(());
+        }
+        let mask = Value::ones(value.bits) & !Value::ones(value.bits - bits);
+        self.mask(&loaded, mask);
+        self.compare_bytes(operation(relation), &loaded.bytes(value.number));
+        Ok(())
+    }
+
+    /// Whether a key is in a set.
+    fn is_in(&mut self, left: &Expr, right: &Expr, not: bool) -> Result<(), Fault> {
+        let set = self.sought(left, right, 0, None)?;
+        self.look_up(&set, None, not);
+        if let (false, Expr::Set(elements)) = (not, right)
+            && Protocols::are_told_by(left)
+        {
+            let want = self.want_of(left);
+            let keys = elements.iter().filter_map(|element| element.key.as_ref());
+            let values = keys.map(|key| self.compiler.value(key, want).ok());
+            let values: Vec<_> = values.collect();
+            let single: Vec<_> = values.iter().copied().flatten().collect();
+            let or_other = single.len() < values.len();
+            self.protocols_in(left.tunnel())
+                .learn_several(left, &single, or_other);
+        }
+        Ok(())
+    }
+}
+
+/// The type of a single value or of several, one behind the other, as the kernel is told it.
+pub(super) fn type_of(wants: impl IntoIterator<Item = Want>) -> DataType {
+    let told = |want: Want| told_type(want.data_type);
+    let types: Vec<DataType> = wants.into_iter().map(told).collect();
+    match types[..] {
+        [one] => one,
+        _ => DataType::concatenation(types),
+    }
+}

@@ -1,0 +1,475 @@
+//! Sets of ranges: what is known of the ranges that are there, so that none overlaps another; and sets that join their
+//! ranges: those that overlap or touch become one, also where one of them is there already.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::mem;
+
+use super::Compiler;
+use super::declared::{is_deletion, of_verb};
+use super::elements::{Intervals, Ranges};
+use super::load::Loaded;
+use super::sets::Shape;
+use crate::parse::{Command, ElementList, Elements, Fault, Object, Verb};
+use crate::syntax::Value;
+use chainwright::nft::expr::Data;
+use chainwright::nft::{Element as Bytes, Family, Ranges as There, SetId, userdata};
+
+/// A set, by its family, table and name.
+pub(crate) type Named = (Family, Vec<u8>, Vec<u8>);
+
+/// A family, a table or a set of which nothing is left: the names that are missing stand for any.
+type Emptied = (Family, Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// What is known of the ranges of sets at a place of the text.
+#[derive(Default)]
+pub(super) struct Contents {
+    /// The ranges of sets of which they are known, or of which the text itself adds some.
+    sets: HashMap<Named, Content>,
+    /// What has nothing in it any more, or not yet: all sets of a family, of a table, one set.
+    emptied: HashSet<Emptied>,
+    /// The set whose elements must be known, and are not.
+    pub(super) lacks: Option<Named>,
+}
+
+/// The ranges of a set.
+#[derive(Debug, Clone, Default)]
+struct Content {
+    ranges: There,
+    /// Whether these are all that the set has: if not, they are those that the text adds.
+    is_whole: bool,
+    /// What the text adds to a set that joins its ranges, by its key, while it may cut some of it.
+    added: HashMap<Vec<u8>, Bytes<'static>>,
+}
+
+impl Content {
+    /// Notes what begins a range that the text adds.
+    fn note(&mut self, element: &Bytes<'static>) {
+        if let (Some(Data::Value(key)), None) = (&element.key, element.flags) {
+            self.added.insert(key.to_vec(), element.clone());
+        }
+    }
+}
+
+/// The commands that add elements to the same set, or delete some of it. Ranges of one transaction cannot be taken away again
+/// in it, so that those which several commands add are joined where the first of them does, and what several delete is cut
+/// out where the first of them does.
+#[derive(Default)]
+pub(super) struct Ahead {
+    /// Where elements are added and where they are deleted, by the set; what is known once it was asked for.
+    added: Option<HashMap<Named, Vec<usize>>>,
+    deleted: HashMap<Named, Vec<usize>>,
+    /// Where something is taken away.
+    ends: Vec<usize>,
+    /// Where something else is done than deleting elements.
+    ends_of_deleted: Vec<usize>,
+    /// What came with others.
+    taken: HashSet<usize>,
+    /// How many commands are about elements of a set.
+    counts: HashMap<Named, usize>,
+}
+
+impl Ahead {
+    fn look(&mut self, commands: &[&Command]) {
+        let mut added: HashMap<_, Vec<usize>> = HashMap::new();
+        for (index, command) in commands.iter().enumerate() {
+            if let Object::Elements(of) = &command.object {
+                let name = (of.family, of.table.to_vec(), of.set.to_vec());
+                *self.counts.entry(name).or_default() += 1;
+            }
+            match (command.verb, &command.object) {
+                (Verb::Add, Object::Elements(of)) => {
+                    let name = (of.family, of.table.to_vec(), of.set.to_vec());
+                    added.entry(name).or_default().push(index);
+                }
+                (Verb::Delete | Verb::Destroy | Verb::Flush, _) => self.ends.push(index),
+                _ => {}
+            }
+            match (command.verb, &command.object) {
+                (Verb::Delete, Object::Elements(of)) => {
+                    let name = (of.family, of.table.to_vec(), of.set.to_vec());
+                    self.deleted.entry(name).or_default().push(index);
+                }
+                _ => self.ends_of_deleted.push(index),
+            }
+        }
+        self.added = Some(added);
+    }
+
+    /// Whether several commands are about elements of this set.
+    fn are_several(&mut self, commands: &[&Command], set: &Named) -> bool {
+        if self.added.is_none() {
+            self.look(commands);
+        }
+        self.counts.get(set).is_some_and(|count| *count > 1)
+    }
+
+    /// The elements of the command that stands here, with those that come with it; none if they came with others.
+    pub(super) fn together<'e>(
+        &mut self,
+        commands: &[&'e Command],
+        index: usize,
+    ) -> Vec<&'e ElementList> {
+        if self.taken.remove(&index) {
+            return Vec::new();
+        }
+        if self.added.is_none() {
+            self.look(commands);
+        }
+        let Some(command) = commands.get(index) else {
+            return Vec::new();
+        };
+        let Object::Elements(of) = &command.object else {
+            return Vec::new();
+        };
+        let (ends, all) = match command.verb {
+            Verb::Delete => (&self.ends_of_deleted, Some(&self.deleted)),
+            _ => (&self.ends, self.added.as_ref()),
+        };
+        let mut together = vec![&of.elements];
+        let end = ends.partition_point(|end| *end < index);
+        let end = ends.get(end).copied().unwrap_or(usize::MAX);
+        let name = (of.family, of.table.to_vec(), of.set.to_vec());
+        let all = all.and_then(|all| all.get(&name));
+        let all = all.map(Vec::as_slice).unwrap_or_default();
+        // One that must not be there yet stands for itself.
+        if let Ok(at) = all.binary_search(&index) {
+            let others = all[at + 1..].iter().take_while(|other| **other < end);
+            for other in others {
+                if let Some(Object::Elements(of)) = commands.get(*other).map(|other| &other.object)
+                {
+                    together.push(&of.elements);
+                    self.taken.insert(*other);
+                }
+            }
+        }
+        together
+    }
+}
+
+fn name_of(id: &SetId<'_>) -> Named {
+    (id.family, id.table.to_vec(), id.set.to_vec())
+}
+
+impl Shape {
+    /// The key of a set that joins its ranges.
+    pub(super) fn joined(&self) -> Option<Loaded> {
+        match &self.keys[..] {
+            [key] if self.merges && self.is_interval && self.data.is_none() => {
+                Some(Loaded::of(*key))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Compiler<'_> {
+    /// Notes that a set goes, or has no elements any more, or that all of a table or of a family go. What is named by its
+    /// handle may be any.
+    pub(super) fn forget_contents(
+        &mut self,
+        family: Family,
+        table: Option<&[u8]>,
+        set: Option<&[u8]>,
+    ) {
+        let owned = |name: Option<&[u8]>| name.map(<[u8]>::to_vec);
+        self.deleted.push((family, owned(table), owned(set)));
+        self.contents.empty(family, table, set);
+    }
+}
+
+impl Contents {
+    /// Notes that a set has no elements any more, or that all of a table or of a family have none.
+    pub(super) fn empty(&mut self, family: Family, table: Option<&[u8]>, set: Option<&[u8]>) {
+        let is_it = |wanted: Option<&[u8]>, name: &[u8]| wanted.is_none_or(|wanted| wanted == name);
+        self.sets.retain(|(of, of_table, of_set), _| {
+            let goes = (family == Family::UNSPEC || *of == family)
+                && is_it(table, of_table)
+                && is_it(set, of_set);
+            !goes
+        });
+        let owned = |name: Option<&[u8]>| name.map(<[u8]>::to_vec);
+        self.emptied.insert((family, owned(table), owned(set)));
+    }
+
+    fn is_emptied(&self, (family, table, set): &Named) -> bool {
+        let all = (None, None);
+        let of_table = (Some(table.clone()), None);
+        let this = (Some(table.clone()), Some(set.clone()));
+        let is_emptied = |of, (table, set)| self.emptied.contains(&(of, table, set));
+        is_emptied(Family::UNSPEC, all.clone())
+            || [all, of_table, this]
+                .into_iter()
+                .any(|names| is_emptied(*family, names))
+    }
+}
+
+impl Compiler<'_> {
+    /// What is known of the ranges of a set.
+    fn content(&mut self, name: &Named, highest: u128) -> Content {
+        if let Some(known) = self.contents.sets.remove(name) {
+            return known;
+        }
+        let (family, table, set) = name;
+        let is_read = self.read.is_none_or(|needed| {
+            let key = (*family, table.as_slice().into(), set.as_slice().into());
+            needed.sets.get(&key) == Some(&true)
+        });
+        if self.contents.is_emptied(name) {
+            return Content {
+                is_whole: true,
+                ..Content::default()
+            };
+        }
+        let found = (self.now).and_then(|now| now.table(*family, table)?.set(set));
+        let ranges = found
+            .filter(|_| is_read)
+            .map(|set| There::of_listed(set.elements()));
+        Content {
+            ranges: ranges.unwrap_or_default().up_to(highest),
+            is_whole: is_read,
+            added: HashMap::new(),
+        }
+    }
+
+    /// That the elements of a set must be known.
+    fn lacking(&mut self, name: &Named) -> Fault {
+        self.contents.lacks = Some(name.clone());
+        Fault::new(self.place, "the elements of the set are not known")
+    }
+
+    /// Adds ranges to a set that does not join them, or takes ranges away.
+    pub(super) fn ranged(
+        &mut self,
+        verb: Verb,
+        shape: &Shape,
+        id: &SetId<'static>,
+        elements: &Elements,
+        commands: &[&Command],
+    ) -> Result<(), Fault> {
+        let name = name_of(id);
+        let data = shape.data.as_ref().filter(|_| !is_deletion(verb));
+        let (keys, each) = of_verb(shape, &elements.elements, verb);
+        let [key] = keys[..] else {
+            return Ok(());
+        };
+        let highest = Value::ones(key.want.bits);
+        let mut intervals = self.intervals(&key, each, data.is_some(), shape.ranges(verb))?;
+        let are_several = self.ahead.are_several(commands, &name);
+        let reaches_end = intervals.ends().any(|(_, to)| to >= highest);
+        // What is deleted and has an end is looked for by the kernel itself.
+        let must_know = reaches_end || verb == Verb::Destroy;
+        if must_know || are_several || !is_deletion(verb) {
+            let mut content = self.content(&name, highest);
+            if must_know && !content.is_whole {
+                return Err(self.lacking(&name));
+            }
+            let there = &mut content.ranges;
+            let wrong = match verb {
+                Verb::Delete => intervals.find(|from, to| must_know && !there.has(from, to)),
+                Verb::Destroy => {
+                    intervals.retain(|from, to| there.has(from, to) || there.overlaps(from, to));
+                    intervals.find(|from, to| !there.has(from, to))
+                }
+                _ => intervals.find(|from, to| there.overlaps(from, to)),
+            };
+            if let Some(place) = wrong {
+                return Err(Fault::new(
+                    place,
+                    match is_deletion(verb) {
+                        true => "element does not exist: the set has no such range",
+                        false => "interval overlaps with an existing one",
+                    },
+                ));
+            }
+            if are_several {
+                match is_deletion(verb) {
+                    true => intervals.ends().for_each(|(from, _)| there.remove(from)),
+                    false => there.extend(intervals.ends()),
+                }
+                self.contents.sets.insert(name, content);
+            }
+        }
+        let mut tx = mem::take(&mut self.tx);
+        let fields = data.map_or_else(Vec::new, super::sets::Data::fields);
+        let each = self.of_intervals(key, intervals, data, fields);
+        let done = self.write_elements(&mut tx, verb, id, each);
+        self.tx = tx;
+        done
+    }
+
+    /// Adds elements to a set that joins its ranges, and takes those away that become part of others.
+    pub(super) fn join_elements(
+        &mut self,
+        verb: Verb,
+        shape: &Shape,
+        id: &SetId<'static>,
+        elements: &[&ElementList],
+        commands: &[&Command],
+    ) -> Result<(), Fault> {
+        let Some(key) = shape.joined() else {
+            return Ok(());
+        };
+        let elements = elements.iter().flat_map(|list| list.iter());
+        let name = name_of(id);
+        let are_several = self.ahead.are_several(commands, &name);
+        let mut content = self.content(&name, Value::ones(key.want.bits));
+        let kept = Ranges {
+            there: Some(&content.ranges),
+            ..shape.ranges(verb)
+        };
+        let mut intervals = self.intervals(&key, elements, false, kept)?;
+        let replaced = mem::take(&mut intervals.replaced);
+        let added: Vec<_> = intervals.ends().collect();
+        let mut tx = mem::take(&mut self.tx);
+        let taken = Intervals::of(&replaced, self.place);
+        let taken = self.of_intervals(key, taken, None, Vec::new());
+        let done = self
+            .write_elements(&mut tx, Verb::Delete, id, taken)
+            .and_then(|()| {
+                let each = self.of_intervals(key, intervals, None, Vec::new());
+                let each = each.inspect(|each| {
+                    if let (true, Ok(element)) = (are_several, each) {
+                        content.note(element);
+                    }
+                });
+                self.write_elements(&mut tx, verb, id, each)
+            });
+        self.tx = tx;
+        for (from, _) in &replaced {
+            content.ranges.remove(*from);
+        }
+        content.ranges.extend(added);
+        self.contents.sets.insert(name, content);
+        done
+    }
+
+    /// Deletes elements of a set that joins its ranges. Where only a part of a range is deleted, the rest is added anew, with
+    /// what goes with the range.
+    pub(super) fn cut_elements(
+        &mut self,
+        verb: Verb,
+        shape: &Shape,
+        id: &SetId<'static>,
+        elements: &[&ElementList],
+    ) -> Result<(), Fault> {
+        let Some(key) = shape.joined() else {
+            return Ok(());
+        };
+        let name = name_of(id);
+        let mut content = self.content(&name, Value::ones(key.want.bits));
+        if !content.is_whole {
+            return Err(self.lacking(&name));
+        }
+        let there = &mut content.ranges;
+        let each = elements
+            .iter()
+            .flat_map(|list| of_verb(shape, list, verb).1);
+        let mut intervals = self.intervals(&key, each, false, shape.ranges(verb))?;
+        if verb == Verb::Destroy {
+            intervals.retain(|from, to| there.has(from, to) || there.overlaps(from, to));
+        }
+        if let Some(place) = intervals.find(|from, to| there.around(from, to).is_none()) {
+            let message = "element does not exist: the set has no such range";
+            return Err(Fault::new(place, message));
+        }
+        let mut cut: BTreeMap<_, Vec<(u128, u128)>> = BTreeMap::new();
+        for (from, to) in intervals.ends() {
+            if let Some(range) = there.around(from, to) {
+                cut.entry(range).or_default().push((from, to));
+            }
+        }
+        let whole: Vec<_> = cut.keys().copied().collect();
+        let intervals = intervals.with_ranges(&whole, self.place);
+        let mut tx = mem::take(&mut self.tx);
+        let taken = self.of_intervals(key, intervals, None, Vec::new());
+        let mut done = self.write_elements(&mut tx, verb, id, taken);
+        let (family, table, set) = &name;
+        let listed = (self.now).and_then(|now| now.table(*family, table)?.set(set));
+        let elements = listed.iter().flat_map(|set| set.elements());
+        let starts: HashMap<Vec<u8>, _> = elements
+            .filter(|each| !each.is_interval_end())
+            .filter_map(|each| Some((each.key_bytes()?.to_vec(), each)))
+            .collect();
+        for ((first, last), parts) in cut {
+            content.ranges.remove(first);
+            let mut rest = Vec::new();
+            let mut next = Some(first);
+            for (from, to) in parts {
+                rest.extend(
+                    next.filter(|next| *next < from)
+                        .map(|next| (next, from - 1)),
+                );
+                next = to.checked_add(1);
+            }
+            rest.extend(next.filter(|next| *next <= last).map(|next| (next, last)));
+            if rest.is_empty() {
+                continue;
+            }
+            let start = key.bytes(first);
+            let was = content.added.remove(&start).or_else(|| {
+                let listed = starts.get(&start[..])?;
+                Some(listed.to_builder().into_owned())
+            });
+            let was = was.unwrap_or_default();
+            // With the NUL behind it.
+            let comment = was.userdata.as_deref().and_then(|data| {
+                let comment = userdata::UserData::new(data).comment(userdata::ELEMENT_COMMENT)?;
+                Some([comment, &b"\0"[..]].concat())
+            });
+            let added = self.of_intervals(key, Intervals::of(&rest, self.place), None, Vec::new());
+            let added = added.map(|each| {
+                let mut each = each?;
+                if each.flags.is_some() {
+                    return Ok(each);
+                }
+                if let Some(comment) = &comment {
+                    userdata::put(&mut each.userdata, userdata::ELEMENT_COMMENT, comment);
+                }
+                Ok(Bytes {
+                    key: each.key,
+                    userdata: each.userdata,
+                    ..was.clone()
+                })
+            });
+            let added = added.inspect(|each| {
+                if let Ok(element) = each {
+                    content.note(element);
+                }
+            });
+            done = done.and_then(|()| self.write_elements(&mut tx, Verb::Add, id, added));
+            content.ranges.extend(rest);
+        }
+        self.tx = tx;
+        self.contents.sets.insert(name, content);
+        done
+    }
+
+    /// Writes elements; what is wrong with one ends them.
+    pub(super) fn write_elements(
+        &self,
+        tx: &mut chainwright::nft::Transaction,
+        verb: Verb,
+        id: &SetId<'_>,
+        mut each: impl Iterator<Item = Result<Bytes<'static>, Fault>>,
+    ) -> Result<(), Fault> {
+        let mut fault = None;
+        let each = std::iter::from_fn(|| match each.next()? {
+            Ok(element) => Some(element),
+            Err(found) => {
+                fault = Some(found);
+                None
+            }
+        });
+        let done = match verb {
+            Verb::Add => tx.add_elements(id, each).map(|_| ()),
+            Verb::Create => tx.create_elements(id, each).map(|_| ()),
+            Verb::Delete => tx.delete_elements(id, each).map(|_| ()),
+            Verb::Destroy => tx.destroy_elements(id, each).map(|_| ()),
+            _ => return Err(self.not_a_change()),
+        };
+        match fault {
+            Some(fault) => Err(fault),
+            None => self.fitted(done),
+        }
+    }
+}

@@ -1,0 +1,484 @@
+//! From what a script says to one transaction, of which the kernel makes the same as of what nft sends for it.
+//!
+//! | in | is |
+//! |---|---|
+//! | `constant` | what a word stands for |
+//! | `protocols` | what is known of packets, and the matches that a field asks for |
+//! | `body`, `load`, `lookup`, `matching`, `statement` | a rule's instructions |
+//! | `sets`, `declared` | sets |
+//! | `elements`, `merge` | their elements |
+//! | `order` | which rules a script counts |
+
+mod bits;
+mod body;
+mod constant;
+mod declared;
+mod elements;
+mod load;
+mod lookup;
+mod matching;
+mod merge;
+pub(super) mod order;
+mod protocols;
+mod sets;
+mod statement;
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use bstr::BString;
+
+use crate::parse::{Command, Elements, Fault, Object, Position, Rule, Verb, names_devices};
+use crate::script::updated_sets;
+use crate::syntax::{Expr, Line, Place};
+use crate::zone::Zone;
+use body::Body;
+use chainwright::netlink::MessageError;
+use chainwright::nft::Object as KernelObject;
+use chainwright::nft::{
+    Chain, ChainFlags, DataType, Device, Element, Family, Flowtable, FlowtableHook, Hook, Name,
+    Needed, Rule as KernelRule, SetId, Snapshot, Sought, Table, Transaction, userdata,
+};
+use chainwright::xt::Names;
+use order::{At, Order};
+use sets::Shapes;
+
+/// That a command is none of those that make one.
+pub(super) fn not_a_change(place: Place) -> Fault {
+    let message = "this asks for a listing: it cannot be part of a transaction";
+    Fault::new(place, message)
+}
+
+/// What is made of commands.
+pub(super) enum Compiled {
+    /// The transaction, and the place of the command that each of its operations comes from.
+    Done(Transaction, Vec<Place>),
+    /// Nothing yet: the elements of this set must be known.
+    Lacks(merge::Named),
+}
+
+/// What a text has deleted: all, or what is of a family, a table, a name.
+type Deleted = (Family, Option<Vec<u8>>, Option<Vec<u8>>);
+
+/// Makes a transaction of commands.
+pub(super) struct Compiler<'c> {
+    names: Arc<Names>,
+    time_zone: Zone,
+    /// What is there already, as far as the commands need it.
+    now: Option<&'c Snapshot>,
+    shapes: Shapes,
+    /// The sets that rules of the text change.
+    updated: HashSet<(Family, BString, BString)>,
+    deleted: Vec<Deleted>,
+    /// What was read of what is there; `None` if that is all.
+    read: Option<&'c Needed>,
+    contents: merge::Contents,
+    ahead: merge::Ahead,
+    order: Order,
+    tx: Transaction,
+    /// What is being looked at.
+    place: Place,
+    /// How many sets of the commands have got a number, how many others, and how many chains: as nft numbers them.
+    declared: u32,
+    anonymous: u32,
+    chains: u32,
+}
+
+/// One device in a list is sent as one without.
+fn alone(hook: &mut Hook<'static>) {
+    let devices = hook.devices.as_ref();
+    let mut devices = devices.into_iter().flat_map(|devices| devices.iter());
+    if let (Some(Device::Name(name)), None) = (devices.next(), devices.next()) {
+        hook.device = Some(Name::from(name).into_owned());
+        hook.devices = None;
+    }
+}
+
+impl<'c> Compiler<'c> {
+    /// One that knows what is there already: sets that the commands name, chains and rules that they change. `read`: what of
+    /// that was read, if not all.
+    pub(super) fn new(
+        now: Option<&'c Snapshot>,
+        read: Option<&'c Needed>,
+        time_zone: Zone,
+    ) -> Self {
+        let mut this = Self {
+            names: Names::system(),
+            time_zone,
+            now,
+            shapes: Shapes::default(),
+            updated: HashSet::new(),
+            deleted: Vec::new(),
+            read,
+            contents: merge::Contents::default(),
+            ahead: merge::Ahead::default(),
+            order: Order::default(),
+            tx: Transaction::as_nft(),
+            place: Place::default(),
+            declared: 0,
+            anonymous: 0,
+            chains: 0,
+        };
+        if let Some(now) = now {
+            this.learn(now);
+            // What the numbers and names in it mean may change with the next commit.
+            if let Some(generation) = now.generation() {
+                this.tx.expect_generation(generation);
+            }
+        }
+        this
+    }
+
+    /// The transaction that these commands are, and the place of the command that each of its operations comes from.
+    pub(super) fn compile(mut self, commands: &[&Command]) -> Result<Compiled, Fault> {
+        let mut places = Vec::with_capacity(commands.len());
+        // Sets that the commands declare are numbered before all others.
+        let is_declared = |command: &&Command| {
+            matches!(command.object, Object::Set(_))
+                && matches!(command.verb, Verb::Add | Verb::Create)
+        };
+        self.anonymous = commands.iter().copied().filter(is_declared).count() as u32; // memory does not hold more
+        self.order = Order::of(commands, self.now)?;
+        self.updated = commands
+            .iter()
+            .flat_map(|command| updated_sets(command))
+            .collect();
+        for (index, command) in commands.iter().enumerate() {
+            self.place = command.place;
+            if let Err(fault) = self.command(commands, index) {
+                return match self.contents.lacks {
+                    Some(set) => Ok(Compiled::Lacks(set)),
+                    None => Err(fault),
+                };
+            }
+            places.resize(self.tx.len(), command.place);
+        }
+        Ok(Compiled::Done(self.tx, places))
+    }
+
+    /// The elements that are looked up.
+    pub(super) fn sought_elements(
+        mut self,
+        elements: &Elements,
+        place: Place,
+    ) -> Result<Vec<Sought>, Fault> {
+        self.place = place;
+        let name = String::from_utf8_lossy(&elements.set).into_owned();
+        let known = self.set(elements.family, &elements.table, &name, false)?;
+        if !known.is_interval || known.keys.len() > 1 {
+            // They are named by their keys alone, as those that are deleted.
+            let each = self.elements_of(&known, &elements.elements, Verb::Delete)?;
+            return each
+                .map(|element| Ok(Sought::Key(Box::new(element?))))
+                .collect();
+        }
+        let (keys, each) = declared::of_verb(&known, &elements.elements, Verb::Delete);
+        let sought = each.map(|element| {
+            let Some(key) = &element.key else {
+                return Ok(Sought::Key(Box::new(Element::catch_all())));
+            };
+            let (from, to) = self.key_of(key, &keys)?;
+            Ok(Sought::Range(from, to))
+        });
+        sought.collect()
+    }
+
+    /// Of what type the value of an expression is, and how many bits it has.
+    pub(super) fn type_of(mut self, expr: &Expr) -> (DataType, u32) {
+        let body = Body::new(&mut self, Family::INET, Name::default());
+        let want = body.want_of(expr);
+        let bits = match expr {
+            Expr::Socket(..) => expr.bits(), // also where no value takes them all
+            _ => want.bits,
+        };
+        (want.data_type, bits)
+    }
+
+    fn fitted<T>(&self, added: Result<T, MessageError>) -> Result<(), Fault> {
+        match added {
+            Ok(_) => Ok(()),
+            Err(unfit) => Err(Fault::new(self.place, unfit.to_string())),
+        }
+    }
+
+    fn add<T: KernelObject>(&mut self, object: &T) -> Result<(), Fault> {
+        let added = self.tx.add(object).map(|_| ());
+        self.fitted(added)
+    }
+
+    fn command(&mut self, commands: &[&Command], index: usize) -> Result<(), Fault> {
+        let Some(command) = commands.get(index) else {
+            return Ok(());
+        };
+        let verb = command.verb;
+        let is_made = matches!(verb, Verb::Add | Verb::Create);
+        match &command.object {
+            Object::Table(table) if verb == Verb::Flush => {
+                let name = table.name.clone().unwrap_or_default();
+                let flushed = self.tx.flush_table(table.family, name).map(|_| ());
+                self.fitted(flushed)
+            }
+            Object::Table(table) if is_made => {
+                // A table that is there and dormant wakes up.
+                let flags = Some(table.flags.unwrap_or_default());
+                let table = table.clone();
+                self.object(verb, &Table { flags, ..table })
+            }
+            Object::Table(table) => {
+                if let Some(name) = &table.name {
+                    self.forget_contents(table.family, Some(name), None);
+                }
+                self.object(verb, table)
+            }
+            Object::Chain(chain) if verb == Verb::Flush => {
+                let flushed = self.tx.flush_chain(
+                    chain.family,
+                    chain.table.clone().unwrap_or_default(),
+                    chain.name.clone().unwrap_or_default(),
+                );
+                let flushed = flushed.map(|_| ());
+                self.fitted(flushed)
+            }
+            Object::Chain(chain) if is_made => {
+                let mut chain = chain.clone();
+                if let Some(hook) = &mut chain.hook {
+                    alone(hook);
+                }
+                self.object(verb, &chain)
+            }
+            Object::Chain(chain) if names_devices(chain) => {
+                // The kernel reads the hook's number before it looks for the devices, and takes any priority.
+                let mut hook = chain.hook.clone().unwrap_or_default();
+                hook.number.get_or_insert(0);
+                hook.priority = None;
+                alone(&mut hook);
+                let chain = Chain {
+                    family: chain.family,
+                    table: chain.table.clone(),
+                    name: chain.name.clone(),
+                    hook: Some(hook),
+                    ..Chain::default()
+                };
+                self.delete_devices(verb, &chain)
+            }
+            Object::Chain(chain) => self.object(verb, chain),
+            Object::Renamed(chain, name) => self.rename(chain, name),
+            Object::Rule(rule) => self.rule(verb, rule, index),
+            Object::Set(declaration) => {
+                // Its block has them.
+                let elements = match commands.get(index + 1).map(|next| &next.object) {
+                    Some(Object::Elements(elements)) if elements.is_of(&declaration.set) => {
+                        Some(&elements.elements)
+                    }
+                    _ => None,
+                };
+                self.declare(verb, declaration, elements)
+            }
+            Object::Elements(elements) => self.elements(verb, elements, commands, index),
+            Object::Flowtable(flowtable) if is_made => {
+                let mut flowtable = flowtable.clone();
+                flowtable.flags.get_or_insert_default();
+                if let Some(hook) = &mut flowtable.hook {
+                    hook.devices
+                        .take_if(|devices| devices.iter().next().is_none());
+                }
+                self.object(verb, &flowtable)
+            }
+            Object::Flowtable(flowtable) => {
+                let hook = flowtable.hook.as_ref();
+                match hook.and_then(|hook| hook.devices.as_ref()) {
+                    Some(devices) => {
+                        let flowtable = Flowtable {
+                            family: flowtable.family,
+                            table: flowtable.table.clone(),
+                            name: flowtable.name.clone(),
+                            hook: Some(FlowtableHook {
+                                devices: Some(devices.clone()),
+                                ..FlowtableHook::default()
+                            }),
+                            ..Flowtable::default()
+                        };
+                        self.delete_devices(verb, &flowtable)
+                    }
+                    None => self.object(verb, flowtable),
+                }
+            }
+            Object::Stateful(object) => self.object(verb, object),
+            Object::Ruleset(family) if verb == Verb::Flush => {
+                self.forget_contents(*family, None, None);
+                let flushed = self.tx.flush_ruleset(*family).map(|_| ());
+                self.fitted(flushed)
+            }
+            Object::Ruleset(_)
+            | Object::Kind(..)
+            | Object::Meter(_)
+            | Object::Monitor(_)
+            | Object::Described(_) => Err(self.not_a_change()),
+        }
+    }
+
+    fn not_a_change(&self) -> Fault {
+        not_a_change(self.place)
+    }
+
+    fn object<T: KernelObject>(&mut self, verb: Verb, object: &T) -> Result<(), Fault> {
+        let done = match verb {
+            Verb::Add => self.tx.add(object),
+            Verb::Create => self.tx.create(object),
+            Verb::Delete => self.tx.delete(object),
+            Verb::Destroy => self.tx.destroy(object),
+            _ => return Err(self.not_a_change()),
+        };
+        let done = done.map(|_| ());
+        self.fitted(done)
+    }
+
+    /// Takes the devices of the object's hook off it; the object stays.
+    fn delete_devices<T: KernelObject>(&mut self, verb: Verb, object: &T) -> Result<(), Fault> {
+        let is_destroyed = verb == Verb::Destroy;
+        let deleted = self.tx.delete_devices(object, is_destroyed).map(|_| ());
+        self.fitted(deleted)
+    }
+
+    /// The kernel renames the chain with a handle.
+    fn rename(&mut self, chain: &Chain<'static>, name: &Name<'static>) -> Result<(), Fault> {
+        let mut renamed = chain.clone();
+        if renamed.handle.is_none() {
+            let found = self.now.and_then(|now| {
+                let (table, name) = (chain.table.as_deref()?, chain.name.as_deref()?);
+                now.chain(chain.family, table, name)
+            });
+            let Some(found) = found else {
+                let name = chain.name.as_deref().unwrap_or_default();
+                let message = format!("there is no chain `{}`", String::from_utf8_lossy(name));
+                return Err(Fault::missing(self.place, message));
+            };
+            renamed.handle = Some(found.chain().handle());
+        }
+        renamed.name = Some(name.clone());
+        let renamed = self.tx.rename(&renamed).map(|_| ());
+        self.fitted(renamed)
+    }
+
+    fn rule(&mut self, verb: Verb, rule: &Rule, index: usize) -> Result<(), Fault> {
+        let at = match (self.order.refers(index), rule.position) {
+            (Some(at), _) => at,
+            (None, Position::Handle(handle)) => Some(At::Handle(handle)),
+            (None, _) => None,
+        };
+        let (handle, number) = match at {
+            Some(At::Handle(handle)) => (Some(handle), None),
+            Some(At::Number(number)) => (None, Some(number)),
+            None => (None, None),
+        };
+        let mut made = KernelRule::new(rule.family, rule.table.clone(), rule.chain.clone());
+        match verb {
+            Verb::Delete | Verb::Destroy => {
+                (made.handle, made.id) = (handle, number);
+                return self.object(verb, &made);
+            }
+            Verb::Replace => made.handle = handle,
+            _ => (made.position, made.position_id) = (handle, number),
+        }
+        made.id = self.order.number(index);
+        let mut body = Body::new(self, rule.family, rule.table.clone());
+        for (statement, place) in &rule.statements {
+            body.compiler.place = *place;
+            body.statement(statement)?;
+        }
+        made.expressions = Some(body.finish());
+        if let Some(comment) = &rule.comment {
+            let put = userdata::put_comment(&mut made.userdata, userdata::RULE_COMMENT, comment);
+            put.map_err(|error| Fault::new(self.place, error.to_string()))?;
+        }
+        let done = match verb {
+            Verb::Insert => self.tx.insert(&made),
+            Verb::Replace => self.tx.replace(&made),
+            Verb::Create => self.tx.create(&made),
+            _ => self.tx.add(&made),
+        };
+        let done = done.map(|_| ());
+        self.fitted(done)
+    }
+
+    /// Rules of a chain that has no name: the chain and the rules come before the one that jumps there.
+    fn bound_chain(
+        &mut self,
+        family: Family,
+        table: &Name<'static>,
+        rules: &[Line],
+    ) -> Result<u32, Fault> {
+        self.chains += 1;
+        let id = self.chains;
+        let chain = Chain {
+            family,
+            table: Some(table.clone()),
+            id: Some(id),
+            flags: Some(ChainFlags::BINDING),
+            ..Chain::default()
+        };
+        self.add(&chain)?;
+        for rule in rules {
+            let mut body = Body::new(self, family, table.clone());
+            for statement in &rule.statements {
+                body.statement(statement)?;
+            }
+            let made = KernelRule {
+                family,
+                table: Some(table.clone()),
+                chain_id: Some(id),
+                expressions: Some(body.finish()),
+                ..KernelRule::default()
+            };
+            self.add(&made)?;
+        }
+        Ok(id)
+    }
+
+    fn elements(
+        &mut self,
+        verb: Verb,
+        elements: &Elements,
+        commands: &[&Command],
+        index: usize,
+    ) -> Result<(), Fault> {
+        let name = String::from_utf8_lossy(&elements.set).into_owned();
+        let known = self.set(elements.family, &elements.table, &name, false)?;
+        let id = SetId {
+            id: known.id,
+            ..SetId::new(
+                elements.family,
+                elements.table.clone(),
+                elements.set.clone(),
+            )
+        };
+        let is_made = matches!(verb, Verb::Add | Verb::Create);
+        if verb == Verb::Flush || (is_made && known.id.is_some()) {
+            let (family, table) = (elements.family, &elements.table);
+            self.shapes.fill(family, table, &elements.set, is_made);
+        }
+        if verb == Verb::Flush {
+            let (family, table) = (elements.family, &elements.table);
+            self.contents
+                .empty(family, Some(table), Some(&elements.set));
+            let flushed = self.tx.flush_set(&id).map(|_| ());
+            return self.fitted(flushed);
+        }
+        if is_made && known.joined().is_some() {
+            let together = self.ahead.together(commands, index);
+            return self.join_elements(verb, &known, &id, &together, commands);
+        }
+        if declared::is_deletion(verb) && known.joined().is_some() {
+            let together = self.ahead.together(commands, index);
+            return self.cut_elements(verb, &known, &id, &together);
+        }
+        if known.is_interval && known.keys.len() == 1 {
+            return self.ranged(verb, &known, &id, elements, commands);
+        }
+        let mut tx = std::mem::take(&mut self.tx);
+        let each = self.elements_of(&known, &elements.elements, verb);
+        let done = each.and_then(|each| self.write_elements(&mut tx, verb, &id, each));
+        self.tx = tx;
+        done
+    }
+}

@@ -1,0 +1,443 @@
+//! What is known of the packets that a rule goes on with, and the matches that a field asks for: `tcp dport 22` goes for
+//! packets of TCP alone, so the rule asks for `meta l4proto tcp` first.
+
+use crate::headers::{self, Protocol};
+use crate::syntax::{Expr, Payload, Value};
+use crate::tunnels::Tunnel;
+use chainwright::nft::Family;
+use chainwright::nft::expr::{ExthdrOp, MetaKey, PayloadBase};
+
+/// The length of an Ethernet header, and of a tag of a VLAN, in bits.
+const ETHERNET: u32 = 112;
+const TAG: u32 = 32;
+
+/// What is known of a layer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Layer {
+    Unknown,
+    Is(&'static Protocol),
+    /// It is one that has no fields of its own.
+    Other,
+    /// It is one of these; of any if there is none.
+    Several(Vec<&'static Protocol>),
+}
+
+impl Layer {
+    /// Whether a match can still find out that it is this protocol.
+    fn may_be(&self, protocol: &'static Protocol) -> bool {
+        match self {
+            Self::Unknown => true,
+            Self::Several(each) => each.is_empty() || each.contains(&protocol),
+            Self::Is(_) | Self::Other => false,
+        }
+    }
+
+    /// What is known of a layer that is one of these.
+    fn one_of(each: Vec<Self>) -> Self {
+        match &each[..] {
+            [first, rest @ ..] if rest.iter().all(|other| other == first) => first.clone(),
+            each if each.contains(&Self::Unknown) => Self::Several(Vec::new()),
+            each => Self::Several(
+                each.iter()
+                    .filter_map(|layer| match layer {
+                        Self::Is(protocol) => Some(*protocol),
+                        _ => None,
+                    })
+                    .collect(),
+            ),
+        }
+    }
+}
+
+/// What is known of the packets.
+#[derive(Debug, Clone)]
+pub(super) struct Protocols {
+    family: Family,
+    /// Protocols of the link layer, outermost first.
+    link: Vec<&'static Protocol>,
+    network: Layer,
+    transport: Layer,
+    /// The types of ICMP that it may be: none if they are not known, though they were asked for.
+    icmp_types: Option<Vec<u128>>,
+    /// Whether the network layer is known by the type of the frame.
+    by_type: bool,
+    /// Whether the packets are inside a tunnel.
+    is_inside: bool,
+}
+
+/// A match that a field asks for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Needed {
+    /// The key is this number.
+    Meta(MetaKey, u128),
+    /// The field of this protocol that tells what is above it is this number.
+    Field(&'static Protocol, &'static str, u128),
+    /// It is one of these numbers.
+    OneOf(&'static Protocol, &'static str, &'static [u128]),
+}
+
+/// Why packets cannot have a field.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Conflict {
+    /// They are of another protocol.
+    Protocol {
+        known: &'static str,
+        wanted: &'static str,
+    },
+    /// They are messages of ICMP of a type that has no such field.
+    IcmpType(&'static str),
+    /// Nothing was asked about what carries the tunnel that it is in.
+    Unsaid(&'static Tunnel),
+}
+
+impl Protocols {
+    pub(super) fn new(family: Family) -> Self {
+        let network = match family {
+            Family::IP => Layer::Is(&headers::IP),
+            Family::IP6 => Layer::Is(&headers::IP6),
+            Family::ARP => Layer::Is(&headers::ARP),
+            _ => Layer::Unknown,
+        };
+        Self {
+            family,
+            link: match family {
+                Family::BRIDGE => vec![&headers::ETHER],
+                _ => Vec::new(),
+            },
+            network,
+            transport: Layer::Unknown,
+            icmp_types: None,
+            by_type: false,
+            is_inside: false,
+        }
+    }
+
+    /// What is known of packets inside a tunnel: frames are looked at as in the bridge's tables, others as on a device.
+    pub(super) fn inside(tunnel: &Tunnel) -> Self {
+        let family = match tunnel.has_frames {
+            true => Family::BRIDGE,
+            false => Family::NETDEV,
+        };
+        Self {
+            is_inside: true,
+            ..Self::new(family)
+        }
+    }
+
+    /// The version of IP, as far as it is known.
+    pub(super) fn version(&self) -> Option<Family> {
+        match self.network {
+            Layer::Is(protocol) if *protocol == headers::IP => Some(Family::IP),
+            Layer::Is(protocol) if *protocol == headers::IP6 => Some(Family::IP6),
+            _ => None,
+        }
+    }
+
+    /// Whether it is known that packets have ports.
+    pub(super) fn has_transport(&self) -> bool {
+        self.transport != Layer::Unknown
+    }
+
+    /// The match that comes before all others that a field still needs; `None` if nothing is missing.
+    pub(super) fn needed(
+        &self,
+        wanted: &'static Protocol,
+        field: &'static str,
+    ) -> Result<Option<Needed>, Conflict> {
+        match wanted.base {
+            PayloadBase::LINK => self.link_needed(wanted),
+            PayloadBase::NETWORK => self.network_needed(wanted, false),
+            PayloadBase::TRANSPORT => self.transport_needed(wanted, field),
+            _ => Ok(None),
+        }
+    }
+
+    fn link_needed(&self, wanted: &'static Protocol) -> Result<Option<Needed>, Conflict> {
+        match self.link.last() {
+            None => Ok(Some(Needed::Meta(MetaKey::IIFTYPE, 1))),
+            Some(_) if wanted.name == "vlan" => match self.link.contains(&wanted) {
+                true => Ok(None),
+                false if self.by_type && !self.network.may_be(wanted) => {
+                    Err(self.conflict(&self.network, wanted))
+                }
+                false => Ok(Some(Needed::Field(&headers::ETHER, "type", 0x8100))),
+            },
+            Some(_) => Ok(None),
+        }
+    }
+
+    /// Whether packets can be of this version of IP.
+    pub(super) fn fits(&self, version: &'static Protocol) -> Result<(), Conflict> {
+        match self.network == Layer::Is(version) || self.network.may_be(version) {
+            true => Ok(()),
+            false => Err(self.conflict(&self.network, version)),
+        }
+    }
+
+    /// `is_implied`: it is not a field of it that is asked for, but what only packets of it have.
+    fn network_needed(
+        &self,
+        wanted: &'static Protocol,
+        is_implied: bool,
+    ) -> Result<Option<Needed>, Conflict> {
+        match &self.network {
+            Layer::Is(known) if *known == wanted => return Ok(None),
+            known if known.may_be(wanted) => {}
+            known => return Err(self.conflict(known, wanted)),
+        }
+        let may_have_tag =
+            matches!(&self.network, Layer::Several(each) if each.contains(&&headers::VLAN));
+        let number = match wanted.name {
+            "ip" => 0x0800,
+            "ip6" => 0x86dd,
+            _ => 0x0806,
+        };
+        let by_type = |protocol| Needed::Field(protocol, "type", number);
+        Ok(Some(match (self.family, self.link.last()) {
+            (_, Some(tag)) if tag.name == "vlan" => by_type(&headers::VLAN),
+            (Family::BRIDGE, _) if !may_have_tag && (is_implied || wanted.name == "arp") => {
+                by_type(&headers::ETHER)
+            }
+            (Family::BRIDGE, _) => Needed::Meta(MetaKey::PROTOCOL, number),
+            (_, Some(_)) if !may_have_tag => by_type(&headers::ETHER),
+            (Family::INET, _) if wanted.name == "ip" => Needed::Meta(MetaKey::NFPROTO, 2),
+            (Family::INET, _) if wanted.name == "ip6" => Needed::Meta(MetaKey::NFPROTO, 10),
+            (Family::INET, _) => {
+                return Err(Conflict::Protocol {
+                    known: "inet",
+                    wanted: wanted.name,
+                });
+            }
+            _ => Needed::Meta(MetaKey::PROTOCOL, number),
+        }))
+    }
+
+    fn transport_needed(
+        &self,
+        wanted: &'static Protocol,
+        field: &'static str,
+    ) -> Result<Option<Needed>, Conflict> {
+        if wanted.name == "th" {
+            return Ok(None);
+        }
+        match &self.transport {
+            Layer::Is(known) if *known == wanted => return self.icmp_needed(wanted, field),
+            known if known.may_be(wanted) => {}
+            known => return Err(self.conflict(known, wanted)),
+        }
+        // The kernel looks for it in packets of IP alone. Inside tunnels rules that it takes and that match nothing have
+        // words.
+        let is_ip = |known| self.network == Layer::Is(known) || self.network.may_be(known);
+        if !self.is_inside && !is_ip(&headers::IP) && !is_ip(&headers::IP6) {
+            return Err(self.conflict(&self.network, wanted));
+        }
+        let below: Option<&'static Protocol> = match wanted.name {
+            "icmp" | "igmp" => Some(&headers::IP),
+            "icmpv6" => Some(&headers::IP6),
+            _ => None,
+        };
+        // Behind a check of the other version nft asks for the protocol alone.
+        let other = |known: &Protocol| known.name == "ip" || known.name == "ip6";
+        let is_other = matches!(&self.network, Layer::Is(known) if other(known));
+        if let Some(below) = below
+            && !is_other
+            && let Some(needed) = self.network_needed(below, true)?
+        {
+            return Ok(Some(needed));
+        }
+        let number = headers::number_above_ip(wanted);
+        Ok(Some(Needed::Meta(MetaKey::L4PROTO, number)))
+    }
+
+    /// The type of ICMP that has a field.
+    fn icmp_needed(
+        &self,
+        wanted: &'static Protocol,
+        field: &'static str,
+    ) -> Result<Option<Needed>, Conflict> {
+        let types: &'static [u128] = match (wanted.name, field) {
+            ("icmp", "id" | "sequence") => &[8, 0],
+            ("icmp", "gateway") => &[5],
+            ("icmp", "mtu") => &[3],
+            ("icmpv6", "id" | "sequence") => &[128, 129],
+            ("icmpv6", "mtu") => &[2],
+            ("icmpv6", "parameter-problem") => &[4],
+            ("icmpv6", "max-delay") => &[130],
+            ("icmpv6", "taddr") => headers::WITH_TADDR,
+            ("icmpv6", "daddr") => &[137],
+            _ => return Ok(None),
+        };
+        let known = self.icmp_types.as_deref();
+        match (known.unwrap_or_default(), types) {
+            ([], _) if known.is_some() => Ok(None),
+            (known @ [_, ..], types) if known.iter().all(|known| types.contains(known)) => Ok(None),
+            (known @ [_, ..], types) if !known.iter().any(|known| types.contains(known)) => {
+                Err(Conflict::IcmpType(field))
+            }
+            (_, [one]) => Ok(Some(Needed::Field(wanted, "type", *one))),
+            (_, several) => Ok(Some(Needed::OneOf(wanted, "type", several))),
+        }
+    }
+
+    /// The match that an option or an extension header needs.
+    pub(super) fn needed_by_option(&self, kind: ExthdrOp) -> Result<Option<Needed>, Conflict> {
+        match kind {
+            ExthdrOp::IPV4 => self.network_needed(&headers::IP, true),
+            ExthdrOp::IPV6 => self.network_needed(&headers::IP6, true),
+            _ => Ok(None),
+        }
+    }
+
+    /// The match that what is inside a tunnel needs outside of it.
+    pub(super) fn needed_by_tunnel(
+        &self,
+        tunnel: &'static Tunnel,
+    ) -> Result<Option<Needed>, Conflict> {
+        if tunnel.is_asked_for() {
+            return self.transport_needed(tunnel.below, "");
+        }
+        match &self.transport {
+            Layer::Is(known) if *known == tunnel.below => Ok(None),
+            Layer::Unknown => Err(Conflict::Unsaid(tunnel)),
+            known if known.may_be(tunnel.below) => Ok(None),
+            known => Err(self.conflict(known, tunnel.below)),
+        }
+    }
+
+    fn conflict(&self, known: &Layer, wanted: &'static Protocol) -> Conflict {
+        let known = match known {
+            Layer::Is(protocol) => protocol.name,
+            _ => "another protocol",
+        };
+        Conflict::Protocol {
+            known,
+            wanted: wanted.name,
+        }
+    }
+
+    /// Where the fields of a protocol begin, in bits from its base.
+    pub(super) fn start_of(&self, protocol: &Protocol) -> u32 {
+        match protocol.name {
+            "vlan" => {
+                let tags = self.link.iter().filter(|link| link.name == "vlan").count() as u32;
+                ETHERNET + TAG * tags.saturating_sub(1)
+            }
+            _ => 0,
+        }
+    }
+
+    /// Whether the values of a field say something about packets.
+    pub(super) fn are_told_by(field: &Expr) -> bool {
+        match field {
+            Expr::Meta(key) | Expr::Inside(_, key) => matches!(
+                *key,
+                MetaKey::IIFTYPE | MetaKey::NFPROTO | MetaKey::PROTOCOL | MetaKey::L4PROTO
+            ),
+            Expr::Payload(payload) => payload.field.is_some_and(|(protocol, field)| {
+                let name = protocol.fields[field].name;
+                protocol.key == Some(name) || name == "type"
+            }),
+            _ => false,
+        }
+    }
+
+    /// Takes in that a field is one of these values, or another one.
+    pub(super) fn learn_several(&mut self, left: &Expr, values: &[Value], or_other: bool) {
+        let each = values.iter().map(|value| {
+            let mut one = self.clone();
+            one.learn(left, value);
+            one
+        });
+        let mut each: Vec<Self> = each.collect();
+        if or_other {
+            each.push(self.clone());
+        }
+        let Some(first) = each.first() else {
+            return;
+        };
+        let have_same_tags = each.iter().all(|one| one.link.len() == first.link.len());
+        let link = match have_same_tags {
+            true => first.link.clone(),
+            false => self.link.clone(),
+        };
+        let network = each.iter().map(|one| match have_same_tags {
+            false if one.link.len() > link.len() => Layer::Is(&headers::VLAN),
+            _ => one.network.clone(),
+        });
+        let network = Layer::one_of(network.collect());
+        let transport = each.iter().map(|one| one.transport.clone());
+        let transport = Layer::one_of(transport.collect());
+        let types = each.iter().map(|one| one.icmp_types.as_deref());
+        let types = types.collect::<Option<Vec<_>>>();
+        let types = types.map(|types| types.concat());
+        let by_type = each.iter().any(|one| one.by_type);
+        (self.link, self.network, self.by_type) = (link, network, by_type);
+        (self.transport, self.icmp_types) = (transport, types);
+    }
+
+    /// Takes in that a field is one value.
+    pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
+        let number = right.number;
+        match left {
+            Expr::Meta(MetaKey::IIFTYPE) if number == 1 && self.link.is_empty() => {
+                self.link.push(&headers::ETHER);
+            }
+            Expr::Meta(MetaKey::NFPROTO) => match number {
+                2 => self.network = Layer::Is(&headers::IP),
+                10 => self.network = Layer::Is(&headers::IP6),
+                _ => {}
+            },
+            // Packets of the inet family have one by their hook. It says nothing about the frame, which may have tags.
+            Expr::Meta(MetaKey::PROTOCOL) if self.family == Family::INET => {}
+            Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL) => {
+                if let Some(above) = headers::above_ethernet(number) {
+                    self.network = Layer::Is(above);
+                }
+            }
+            Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
+                self.learn_transport(number);
+            }
+            Expr::Payload(Payload {
+                field: Some((protocol, field)),
+                ..
+            }) => {
+                let field = &protocol.fields[*field];
+                if protocol.base == PayloadBase::TRANSPORT && field.name == "type" {
+                    self.icmp_types = Some(vec![number]);
+                }
+                if protocol.key != Some(field.name) {
+                    return;
+                }
+                match protocol.base {
+                    PayloadBase::LINK => self.learn_type(number),
+                    PayloadBase::NETWORK => self.learn_transport(number),
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn learn_type(&mut self, number: u128) {
+        match headers::above_ethernet(number) {
+            Some(above) if above.base == PayloadBase::LINK => {
+                self.link.push(above);
+                if let Layer::Several(_) = self.network {
+                    self.network = Layer::Unknown;
+                }
+            }
+            Some(above) => {
+                self.network = Layer::Is(above);
+                self.by_type = true;
+            }
+            None => {}
+        }
+    }
+
+    fn learn_transport(&mut self, number: u128) {
+        self.transport = match headers::above_ip(number) {
+            Some(above) => Layer::Is(above),
+            None => Layer::Other,
+        };
+    }
+}

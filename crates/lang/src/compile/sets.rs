@@ -1,0 +1,456 @@
+//! Sets: which there are, what their keys and data are, and elements as bytes.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::Compiler;
+use super::constant::Want;
+use super::elements::Ranges;
+use super::load::Loaded;
+use super::matching::type_of;
+use crate::parse::Fault;
+use crate::syntax::{Element, Expr, Payload};
+use crate::{typeof_, types};
+use chainwright::nft::build::ByteOrder;
+use chainwright::nft::expr::ObjectType;
+use chainwright::nft::userdata::{self, BIG_ENDIAN, CommentError, HOST_ENDIAN};
+use chainwright::nft::{DataType, Element as Bytes, Family, Name, Set, SetFields, SetFlags, SetId};
+
+/// What a set is made of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) key_type: DataType,
+    /// The fields of its keys, in the order in which the set keeps them.
+    pub(crate) keys: Vec<Want>,
+    pub(crate) data: Option<Data>,
+    pub(crate) is_interval: bool,
+    /// Whether overlapping ranges are joined.
+    pub(crate) merges: bool,
+    /// The number that it has in this transaction.
+    pub(crate) id: Option<u32>,
+    /// Whether it has elements before those that come: then the lowest value is a range's, or known not to be in it.
+    pub(crate) is_filled: bool,
+    /// Whether it has several fields and is not known in which order the bytes of one of them are.
+    pub(crate) is_unclear: bool,
+}
+
+/// What a map has for a key.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Data {
+    Verdict,
+    Object(ObjectType),
+    Values {
+        fields: Vec<Want>,
+        is_interval: bool,
+    },
+}
+
+impl Data {
+    /// The fields of values, in the order in which they are kept.
+    pub(super) fn fields(&self) -> Vec<Loaded> {
+        match self {
+            Self::Values { fields, .. } => fields.iter().copied().map(Loaded::of).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The length of values in bytes.
+    pub(super) fn length(&self) -> u32 {
+        match self {
+            Self::Values {
+                fields,
+                is_interval,
+            } => {
+                let length: u32 = match fields[..] {
+                    [one] => one.bits.div_ceil(8),
+                    _ => fields.iter().map(|field| field.bits.div_ceil(32) * 4).sum(),
+                };
+                match is_interval {
+                    true => length * 2,
+                    false => length,
+                }
+            }
+            _ => 0,
+        }
+    }
+}
+
+/// The sets that there are, by family, table and name.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Shapes(HashMap<(Family, Vec<u8>), HashMap<Vec<u8>, Shape>>);
+
+impl Shapes {
+    pub(crate) fn insert(&mut self, family: Family, table: &[u8], name: &[u8], shape: Shape) {
+        let table = self.0.entry((family, table.to_vec())).or_default();
+        table.insert(name.to_vec(), shape);
+    }
+
+    /// Notes that the set of this name has elements from now on, or has none.
+    pub(super) fn fill(&mut self, family: Family, table: &[u8], name: &[u8], is_filled: bool) {
+        let table = self.0.get_mut(&(family, table.to_vec()));
+        if let Some(shape) = table.and_then(|sets| sets.get_mut(name)) {
+            shape.is_filled = is_filled;
+        }
+    }
+
+    pub(super) fn table(&self, family: Family, table: &[u8]) -> Option<&HashMap<Vec<u8>, Shape>> {
+        self.0.get(&(family, table.to_vec()))
+    }
+}
+
+/// The key of a set in the order in which its ranges are kept.
+pub(super) fn in_order_of_ranges(want: Want) -> Want {
+    Want {
+        order: ByteOrder::Network,
+        ..want
+    }
+}
+
+/// What a set without a name is asked for.
+pub(super) struct Asked<'e> {
+    pub(super) key: &'e Expr,
+    /// The fields as they stand in registers when they are looked up.
+    pub(super) fields: Vec<Loaded>,
+    /// What they were before they were turned.
+    pub(super) declared: Vec<Want>,
+}
+
+/// What nft notes in a set's user data.
+#[derive(Default)]
+pub(super) struct Notes<'n> {
+    /// The orders of their bytes ([`noted_order`]).
+    pub(super) key_order: u32,
+    pub(super) data_order: u32,
+    pub(super) data: Option<&'n Data>,
+    /// Whether overlapping ranges are joined.
+    pub(super) merges: bool,
+    /// The expressions that keys and data are of.
+    pub(super) key_typeof: Option<Vec<u8>>,
+    pub(super) data_typeof: Option<Vec<u8>>,
+    pub(super) comment: Option<&'n str>,
+}
+
+/// The order of the bytes of several values as nft notes it: of more than one there is none.
+pub(super) const fn noted_order(wants: &[Want]) -> u32 {
+    match wants {
+        [one] => match one.order {
+            ByteOrder::Host => HOST_ENDIAN,
+            ByteOrder::Network => BIG_ENDIAN,
+        },
+        _ => 0,
+    }
+}
+
+impl Notes<'_> {
+    /// As it stands in a set's user data.
+    pub(super) fn write(&self, set: &mut Set<'_>) -> Result<(), CommentError> {
+        let mut put = |kind, value: &[u8]| userdata::put(&mut set.userdata, kind, value);
+        let number = |number: u32| number.to_ne_bytes();
+        put(userdata::SET_KEY_BYTE_ORDER, &number(self.key_order));
+        let mut is_interval = false;
+        if let Some(Data::Values {
+            is_interval: are_ranges,
+            ..
+        }) = self.data
+        {
+            is_interval = *are_ranges;
+        }
+        if !matches!(self.data, None | Some(Data::Object(_))) {
+            put(userdata::SET_DATA_BYTE_ORDER, &number(self.data_order));
+        }
+        if self.merges {
+            put(userdata::SET_MERGE_ELEMENTS, &number(1));
+        }
+        if let Some(key) = &self.key_typeof {
+            put(userdata::SET_KEY_TYPEOF, key);
+        }
+        if let Some(data) = &self.data_typeof {
+            put(userdata::SET_DATA_TYPEOF, data);
+        }
+        if self.data.is_some() {
+            put(userdata::SET_DATA_INTERVAL, &number(is_interval.into()));
+        }
+        match self.comment {
+            Some(comment) => {
+                userdata::put_comment(&mut set.userdata, userdata::SET_COMMENT, comment)
+            }
+            None => Ok(()),
+        }
+    }
+}
+
+/// Whether an expression is only a part of the bytes that are loaded for it, or made of others.
+fn is_made(expr: &Expr) -> bool {
+    let is_part = |offset: u32, bits: u32| !offset.is_multiple_of(8) || !bits.is_multiple_of(8);
+    match expr {
+        Expr::Payload(payload) => is_part(payload.offset, payload.bits),
+        Expr::Option(option) => is_part(option.offset, option.bits),
+        Expr::Binary(..) | Expr::Map(..) => true,
+        _ => false,
+    }
+}
+
+/// Whether one of nft 1.0.6 and 1.1.7 does not know an expression that a set without a name was made for.
+fn is_unknown_to_one(expr: &Expr) -> bool {
+    match expr {
+        Expr::Option(option) if option.extension.name.is_empty() => true,
+        Expr::Fib(..) | Expr::Xfrm { .. } => true,
+        Expr::Binary(_, left, _) => is_unknown_to_one(left),
+        expr => is_abortive(expr),
+    }
+}
+
+/// Whether nft 1.0.6 or 1.1.7 aborts when it reads that a set without a name was made for this.
+fn is_abortive(expr: &Expr) -> bool {
+    match expr {
+        Expr::Option(option) => option.is("rt2", "addr"),
+        Expr::Binary(_, left, _) => is_abortive(left),
+        Expr::Payload(Payload {
+            field: Some((protocol, field)),
+            ..
+        }) => {
+            protocol.name == "icmpv6" && matches!(protocol.fields[*field].name, "taddr" | "daddr")
+        }
+        _ => false,
+    }
+}
+
+/// Whether the type of a value says how long it is.
+pub(super) fn has_length(want: &Want) -> bool {
+    types::info(told_type(want.data_type)).is_some_and(|info| info.bits > 0)
+}
+
+impl Asked<'_> {
+    /// Whether both versions of nft can list a set without a name that has several elements. They abort where neither the
+    /// expressions nor the types say how long each field is.
+    fn can_be_listed(&self) -> bool {
+        let Expr::Concat(parts) = self.key else {
+            return true;
+        };
+        let are_known =
+            typeof_::written(self.key).is_some() && !parts.iter().any(is_unknown_to_one);
+        are_known || self.declared.iter().all(has_length)
+    }
+
+    /// What nft notes of the expression that is looked up in a set without a name.
+    fn typeof_(&self, is_map: bool, has_ranges: bool) -> Option<Vec<u8>> {
+        match self.key {
+            Expr::Concat(parts) => {
+                let is_turned = |want: &Want| {
+                    want.order == ByteOrder::Host
+                        && want.bits > 8
+                        && !types::is_string(want.data_type)
+                };
+                let is_unsaid = parts.iter().any(is_abortive)
+                    || (has_ranges && !is_map && self.declared.iter().any(is_turned));
+                match typeof_::written(self.key).filter(|_| !is_unsaid) {
+                    Some(written) => Some(written),
+                    None => Some(typeof_::fields_of_types()),
+                }
+            }
+            Expr::Xfrm { .. } => None,
+            key if is_map || is_made(key) => None,
+            key => typeof_::written(key),
+        }
+    }
+}
+
+/// The type that the kernel is told, which of bytes without a name is a number's.
+pub(super) const fn told_type(data_type: DataType) -> DataType {
+    match data_type {
+        types::RAW | types::MPTCP_SUBTYPE | types::OPTION_ADDRESS => DataType::INTEGER,
+        data_type => data_type,
+    }
+}
+
+impl Compiler<'_> {
+    /// The set, or map, of this name.
+    pub(super) fn set(
+        &self,
+        family: Family,
+        table: &[u8],
+        name: &str,
+        is_map: bool,
+    ) -> Result<Shape, Fault> {
+        let known = self.shapes.table(family, table);
+        if let Some(shape) = known.and_then(|sets| sets.get(name.as_bytes())) {
+            if is_map && shape.data.is_none() {
+                let message = format!("`{name}` is a set: a map is expected here");
+                return Err(Fault::new(self.place, message));
+            }
+            // The keys of a map are a set, too.
+            return Ok(shape.clone());
+        }
+        let names = known.into_iter().flat_map(HashMap::keys);
+        let mut names: Vec<_> = names.map(|name| String::from_utf8_lossy(name)).collect();
+        names.sort_unstable();
+        let table = String::from_utf8_lossy(table);
+        let message = format!("there is no set `{name}` in table {family} {table}");
+        Err(Fault::missing(self.place, message)
+            .expecting(names)
+            .nearest_to(name))
+    }
+
+    /// Whether a set in braces has ranges.
+    pub(super) fn has_ranges(&self, elements: &[Element], keys: &[Want]) -> Result<bool, Fault> {
+        let is_range = |key: &Expr, want: Want| -> Result<bool, Fault> {
+            Ok(match key {
+                Expr::Symbol(symbol) if types::is_string(want.data_type) => {
+                    symbol.text.ends_with('*') && !symbol.text.ends_with("\\*")
+                }
+                Expr::Symbol(_) | Expr::Value(_) => false,
+                key => !matches!(self.constant(key, want)?, Expr::Value(_)),
+            })
+        };
+        for element in elements {
+            let Some(key) = &element.key else {
+                continue;
+            };
+            let found = match (key, keys) {
+                (Expr::Concat(parts), _) => {
+                    let mut found = false;
+                    for (part, key) in parts.iter().zip(keys) {
+                        found |= is_range(part, *key)?;
+                    }
+                    found
+                }
+                (key, [one]) => is_range(key, *one)?,
+                _ => false,
+            };
+            if found {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Adds a set without a name, with elements.
+    pub(super) fn anonymous(
+        &mut self,
+        family: Family,
+        table: &Name<'static>,
+        pattern: &'static str,
+        with: impl FnOnce(Set<'static>) -> Set<'static>,
+        notes: &Notes<'_>,
+        elements: &[Bytes<'static>],
+    ) -> Result<SetId<'static>, Fault> {
+        self.anonymous += 1;
+        let id = self.anonymous;
+        let set = Set {
+            family,
+            table: Some(table.clone()),
+            name: Some(pattern.into()),
+            id: Some(id),
+            flags: Some(SetFlags::ANONYMOUS | SetFlags::CONSTANT),
+            ..Set::default()
+        };
+        let mut set = with(set);
+        let noted = notes.write(&mut set);
+        noted.map_err(|error| Fault::new(self.place, error.to_string()))?;
+        let name = SetId {
+            id: Some(id),
+            ..SetId::new(family, table.clone(), pattern)
+        };
+        let added = self
+            .tx
+            .add(&set)
+            .and_then(|tx| tx.add_elements(&name, elements));
+        match added {
+            Ok(_) => Ok(name),
+            Err(unfit) => Err(Fault::new(self.place, unfit.to_string())),
+        }
+    }
+
+    /// A set in braces.
+    pub(super) fn anonymous_set(
+        &mut self,
+        family: Family,
+        table: &Name<'static>,
+        asked: &Asked<'_>,
+        elements: &[Element],
+        has_ranges: bool,
+        data: Option<&Data>,
+    ) -> Result<SetId<'static>, Fault> {
+        if elements.len() > 1 && !asked.can_be_listed() {
+            let message = "nft aborts when it lists a set of these fields: declare a set with a name for them";
+            return Err(Fault::new(self.place, message));
+        }
+        let keys = &asked.fields;
+        let each = elements.iter().map(Cow::Borrowed);
+        let ranges = Ranges::WITHOUT_NAME;
+        let (size, each) = self.each_element(keys.clone(), each, has_ranges, data, ranges)?;
+        let bytes = each.collect::<Result<Vec<_>, _>>()?;
+        let size = size.unwrap_or(bytes.len() as u32); // a message cannot hold more
+        let notes = Notes {
+            key_order: noted_order(&asked.declared),
+            data_order: match data {
+                Some(Data::Values { fields, .. }) => noted_order(fields),
+                _ => 0,
+            },
+            data,
+            merges: has_ranges && data.is_none(),
+            key_typeof: asked.typeof_(data.is_some(), has_ranges),
+            data_typeof: match data {
+                Some(Data::Verdict) => Some(typeof_::verdicts()),
+                _ => None,
+            },
+            comment: None,
+        };
+        let wants: Vec<Want> = keys
+            .iter()
+            .map(|key| Want {
+                bits: key.length as u32 * 8, // at most 16
+                ..key.want
+            })
+            .collect();
+        let with = |set: Set<'static>| {
+            let mut set = with_keys(set, &wants, has_ranges).with_size(size);
+            if let Some(data) = data {
+                set = with_data(set, data);
+            }
+            set
+        };
+        let pattern = match data {
+            None => "__set%d",
+            Some(Data::Object(_)) => "__objmap%d",
+            Some(_) => "__map%d",
+        };
+        self.anonymous(family, table, pattern, with, &notes, &bytes)
+    }
+}
+
+/// Makes a set one of these keys.
+pub(super) fn with_keys<'s>(mut set: Set<'s>, keys: &[Want], is_interval: bool) -> Set<'s> {
+    let lengths: Vec<u32> = keys.iter().map(|key| key.bits.div_ceil(8)).collect();
+    set.key_type = Some(type_of(keys.iter().copied()));
+    set.key_length = Some(match lengths[..] {
+        [one] => one,
+        _ => lengths
+            .iter()
+            .map(|length| length.next_multiple_of(4))
+            .sum(),
+    });
+    if is_interval {
+        set = set.with_interval();
+        if lengths.len() > 1 {
+            set = set.with_flags(SetFlags::CONCAT);
+            let fields = SetFields::of_lengths(lengths);
+            set.description.get_or_insert_default().fields = Some(fields);
+        }
+    }
+    set
+}
+
+/// Makes a map of a set.
+pub(super) fn with_data<'s>(set: Set<'s>, data: &Data) -> Set<'s> {
+    match data {
+        Data::Verdict => set.with_verdicts(),
+        Data::Object(object_type) => set.with_objects(*object_type),
+        Data::Values { fields, .. } => {
+            let mut set = set.with_flags(SetFlags::MAP);
+            set.data_type = Some(type_of(fields.iter().copied()));
+            set.data_length = Some(data.length());
+            set
+        }
+    }
+}

@@ -1,0 +1,891 @@
+//! What is done with packets.
+
+use super::body::{Body, register};
+use super::constant::Want;
+use super::load::is_constant;
+use super::sets::{Data, Notes, Shape, noted_order, with_keys};
+use crate::headers;
+use crate::parse::Fault;
+use crate::stateful;
+use crate::syntax::{Element, Expr, Payload, Statement, Target, Translation, Value, Verdict};
+use crate::types::CT_EVENT;
+use chainwright::nft::build::ByteOrder;
+use chainwright::nft::expr::{
+    self, ChecksumFlags, Ct, CtKey, Dup, Dynset, DynsetFlags, DynsetOp, Exthdr, ExthdrOp,
+    FlowOffload, Fwd, Immediate, LogLevel, Masq, Meta, MetaKey, Nat, NatRangeFlags, NatType,
+    Notrack, ObjectType, Objref, Payload as Load, PayloadBase, Queue, QueueFlags, Redir, Register,
+    Reject, RejectType, Tproxy,
+};
+use chainwright::nft::{DataType, Family, Milliseconds, Set, SetFlags, SetId};
+
+/// Words of 4 bytes in a register of 16.
+const REGISTER: u32 = 4;
+
+/// The code of a rejection that says nothing else, in ICMP, in ICMPv6 and in both.
+const PORT_UNREACHABLE: u8 = 3;
+const PORT_UNREACHABLE_V6: u8 = 4;
+const PORT_UNREACHABLE_EITHER: u8 = 1;
+
+/// The kind of stateful object that goes by these words.
+pub(crate) fn object_type(words: &str) -> Option<ObjectType> {
+    Some(match words {
+        "counter name" => ObjectType::COUNTER,
+        "quota name" => ObjectType::QUOTA,
+        "limit name" => ObjectType::LIMIT,
+        "ct count name" => ObjectType::CONNLIMIT,
+        "synproxy name" => ObjectType::SYNPROXY,
+        "ct helper set" => ObjectType::CT_HELPER,
+        "ct timeout set" => ObjectType::CT_TIMEOUT,
+        "ct expectation set" => ObjectType::CT_EXPECT,
+        "meta secmark set" => ObjectType::SECMARK,
+        "tunnel name" => ObjectType::TUNNEL,
+        _ => return None,
+    })
+}
+
+fn nat_flags(words: &[&'static str]) -> NatRangeFlags {
+    let mut flags = NatRangeFlags::empty();
+    for word in words {
+        flags |= match *word {
+            "random" => NatRangeFlags::PROTO_RANDOM,
+            "fully-random" => NatRangeFlags::PROTO_RANDOM_FULLY,
+            "persistent" => NatRangeFlags::PERSISTENT,
+            _ => NatRangeFlags::empty(),
+        };
+    }
+    flags
+}
+
+/// The family that goes by this word.
+fn family_of(word: &str) -> Option<Family> {
+    match word {
+        "ip" => Some(Family::IP),
+        "ip6" => Some(Family::IP6),
+        _ => None,
+    }
+}
+
+fn address(family: Family) -> Want {
+    Want::of(match family {
+        Family::IP6 => DataType::IPV6_ADDR,
+        _ => DataType::IPV4_ADDR,
+    })
+}
+
+fn port() -> Want {
+    Want::of(DataType::INET_SERVICE)
+}
+
+/// Whether no packet goes on to what stands behind a statement.
+const fn ends_rule(statement: &Statement) -> bool {
+    match statement {
+        Statement::Verdict(Expr::Verdict(verdict)) => !matches!(verdict, Verdict::Continue),
+        Statement::Reject(_) | Statement::Translate { .. } | Statement::Queue { .. } => true,
+        _ => false,
+    }
+}
+
+impl Body<'_, '_> {
+    /// A statement of any kind.
+    pub(super) fn statement(&mut self, statement: &Statement) -> Result<(), Fault> {
+        if self.is_over {
+            return Err(self.error("what stands before it ends the rule: it is never carried out"));
+        }
+        self.is_over = ends_rule(statement);
+        self.check_log(statement)?;
+        if let Some(expression) = stateful::instruction(statement) {
+            self.push_decoded(&expression);
+            return Ok(());
+        }
+        match statement {
+            Statement::Match {
+                left,
+                relation,
+                right,
+            } => return self.matches(left, *relation, right),
+            Statement::VerdictMap(key, map) => self.verdict_map(key, map)?,
+            _ => {
+                self.require_all(statement)?;
+                self.settle();
+                self.act(statement)?;
+            }
+        }
+        self.settle();
+        Ok(())
+    }
+
+    /// A level is of the kernel's own log, and other things than a prefix and flags are of a group's.
+    fn check_log(&self, statement: &Statement) -> Result<(), Fault> {
+        let Statement::Log {
+            prefix,
+            group,
+            snaplen,
+            queue_threshold,
+            level: Some(level),
+            flags,
+        } = statement
+        else {
+            return Ok(());
+        };
+        if group.is_some() || snaplen.is_some() || queue_threshold.is_some() {
+            return Err(self.error("a log has a level, or a group with a length and a threshold"));
+        }
+        if *level == LogLevel::AUDIT.0 && (prefix.is_some() || *flags != 0) {
+            return Err(self.error("a log of level audit has no prefix and no flags"));
+        }
+        Ok(())
+    }
+
+    /// Sees to it that packets have what a statement is made of.
+    fn require_all(&mut self, statement: &Statement) -> Result<(), Fault> {
+        match statement {
+            Statement::Set(target, to) => {
+                self.require(target)?;
+                self.require(to)
+            }
+            Statement::Translate { address, port, .. }
+            | Statement::Tproxy { address, port, .. } => {
+                let mut both = address.iter().chain(port);
+                both.try_for_each(|expr| self.require(expr))
+            }
+            Statement::Queue { numbers, .. } => {
+                numbers.iter().try_for_each(|expr| self.require(expr))
+            }
+            Statement::Duplicate { address, device } => {
+                let mut both = address.iter().chain(device);
+                both.try_for_each(|expr| self.require(expr))
+            }
+            Statement::Forward {
+                address, device, ..
+            } => {
+                let mut both = address.iter().chain([device]);
+                both.try_for_each(|expr| self.require(expr))
+            }
+            Statement::Update { element, .. } | Statement::Meter { element, .. } => {
+                let mut both = element.key.iter().chain(&element.data);
+                both.try_for_each(|expr| self.require(expr))
+            }
+            Statement::Object(_, object) => self.require(object),
+            Statement::Reset(option) => self.require(option),
+            Statement::Reject(words) => self.first(|this| this.require_for_reject(words.as_ref())),
+            _ => Ok(()),
+        }
+    }
+
+    /// Goes on with packets of this protocol alone.
+    fn require_protocol(&mut self, protocol: &'static headers::Protocol) -> Result<(), Fault> {
+        let field = protocol.fields.first();
+        let payload = Payload {
+            base: protocol.base,
+            offset: 0,
+            bits: field.map_or(0, |field| field.bits),
+            field: Some((protocol, 0)),
+            tunnel: None,
+        };
+        self.require(&Expr::Payload(payload))
+    }
+
+    fn require_for_reject(
+        &mut self,
+        words: Option<&(&'static str, Option<Value>)>,
+    ) -> Result<(), Fault> {
+        match words {
+            Some(("tcp reset", _)) => self.require_protocol(&headers::TCP),
+            Some(("icmp", _)) => self.require_protocol(&headers::IP),
+            Some(("icmpv6", _)) => self.require_protocol(&headers::IP6),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn error(&self, message: impl Into<String>) -> Fault {
+        Fault::new(self.compiler.place, message)
+    }
+
+    fn act(&mut self, statement: &Statement) -> Result<(), Fault> {
+        match statement {
+            Statement::Verdict(Expr::Verdict(verdict)) => {
+                let verdict = self.jump(verdict)?;
+                self.push(&Immediate::verdict(verdict));
+            }
+            Statement::Reject(words) => self.reject(words.as_ref())?,
+            Statement::Translate {
+                kind,
+                family,
+                prefix,
+                address,
+                port,
+                flags,
+            } => match kind {
+                Translation::Source | Translation::Destination => {
+                    let nat_type = match kind {
+                        Translation::Source => NatType::SNAT,
+                        _ => NatType::DNAT,
+                    };
+                    let to = (address.as_ref(), port.as_ref());
+                    self.nat(nat_type, *family, *prefix, to, nat_flags(flags))?;
+                }
+                Translation::Masquerade | Translation::Redirect => {
+                    let mut flags = nat_flags(flags);
+                    let mut word = 0;
+                    let ports = match port {
+                        Some(port) => {
+                            flags |= NatRangeFlags::PROTO_SPECIFIED;
+                            self.ports(port, &mut word)?
+                        }
+                        None => (None, None),
+                    };
+                    let flags = (!flags.is_empty()).then_some(flags);
+                    match kind {
+                        Translation::Masquerade => self.push(&Masq {
+                            flags,
+                            proto_min: ports.0,
+                            proto_max: ports.1,
+                            ..Masq::default()
+                        }),
+                        _ => self.push(&Redir {
+                            flags,
+                            proto_min: ports.0,
+                            proto_max: ports.1,
+                            ..Redir::default()
+                        }),
+                    }
+                }
+            },
+            Statement::Tproxy {
+                family,
+                address: to,
+                port: at,
+            } => {
+                let family = match family.and_then(family_of) {
+                    Some(family) => family,
+                    None if self.family == Family::INET => match to {
+                        Some(to) => self.family_of_address(to),
+                        None => Family::UNSPEC,
+                    },
+                    None => self.family,
+                };
+                let mut word = 0;
+                let mut reg_addr = None;
+                if let Some(to) = to {
+                    self.put(to, &[address(family)], word)?;
+                    reg_addr = Some(register(word));
+                    word += REGISTER;
+                }
+                let mut reg_port = None;
+                if let Some(at) = at {
+                    self.put(at, &[port()], word)?;
+                    reg_port = Some(register(word));
+                }
+                self.push(&Tproxy {
+                    family: Some(family.0.into()),
+                    reg_addr,
+                    reg_port,
+                    ..Tproxy::default()
+                });
+            }
+            Statement::Queue { numbers, flags } => self.queue(numbers.as_ref(), flags)?,
+            Statement::Set(target, to) => self.set_to(target, to)?,
+            Statement::Reset(Expr::Option(option)) => {
+                self.push(&Exthdr::reset_tcp_option(option.number));
+            }
+            Statement::Notrack => self.push(&Notrack::new()),
+            Statement::FlowAdd(name) => self.push(&FlowOffload::new(name.clone())),
+            Statement::Duplicate {
+                address: to,
+                device,
+            } => {
+                let mut dup = Dup::default();
+                let mut word = 0;
+                if let Some(to) = to {
+                    self.put(to, &[address(self.family)], word)?;
+                    dup.sreg_addr = Some(register(word));
+                    word += REGISTER;
+                }
+                if let Some(device) = device {
+                    self.put(device, &[Want::of(DataType::IFACE_INDEX)], word)?;
+                    dup.sreg_dev = Some(register(word));
+                }
+                self.push(&dup);
+            }
+            Statement::Forward {
+                family,
+                address: to,
+                device,
+            } => {
+                let mut fwd = Fwd::default();
+                self.put(device, &[Want::of(DataType::IFACE_INDEX)], 0)?;
+                fwd.sreg_dev = Some(register(0));
+                if let Some(to) = to {
+                    let family = family.and_then(family_of);
+                    let family = family.unwrap_or_else(|| self.family_of_address(to));
+                    self.put(to, &[address(family)], REGISTER)?;
+                    fwd.sreg_addr = Some(register(REGISTER));
+                    fwd.nfproto = Some(family.0.into());
+                }
+                self.push(&fwd);
+            }
+            Statement::Update { word, set, element } => {
+                let op = match *word {
+                    "add" => DynsetOp::ADD,
+                    "delete" => DynsetOp::DELETE,
+                    _ => DynsetOp::UPDATE,
+                };
+                let known =
+                    self.compiler
+                        .set(self.family, &self.table, set, element.data.is_some())?;
+                self.dynset(op, &self.named(set), element, Some(&known))?;
+            }
+            Statement::Meter {
+                name,
+                size,
+                element,
+            } => self.meter(name, *size, element)?,
+            Statement::Object(words, object) => self.object(words, object)?,
+            Statement::Extension(kind, name) => {
+                let message = format!(
+                    "`xt {kind} \"{name}\"` is what iptables-nft wrote: its options are not in this text, so it cannot be \
+                     made again from it"
+                );
+                return Err(self.error(message));
+            }
+            _ => return Err(self.error("this statement cannot stand here")),
+        }
+        Ok(())
+    }
+
+    fn jump(&mut self, verdict: &Verdict) -> Result<expr::Verdict<'static>, Fault> {
+        match verdict {
+            Verdict::Jump(Target::Rules(rules)) => {
+                let id = self.compiler.bound_chain(self.family, &self.table, rules)?;
+                Ok(expr::Verdict::JumpId(id))
+            }
+            Verdict::Goto(Target::Rules(rules)) => {
+                let id = self.compiler.bound_chain(self.family, &self.table, rules)?;
+                Ok(expr::Verdict::GotoId(id))
+            }
+            verdict => self.compiler.verdict(verdict),
+        }
+    }
+
+    fn reject(&mut self, words: Option<&(&'static str, Option<Value>)>) -> Result<(), Fault> {
+        let code = |value: Option<Value>, usual| match value {
+            Some(value) => value.number as u8, // of 8 bits
+            None => usual,
+        };
+        let version = match self.family {
+            Family::IP | Family::IP6 => Some(self.family),
+            _ => self.protocols.version(),
+        };
+        let reject = match words {
+            Some(("tcp reset", _)) => Reject {
+                icmp_code: Some(0),
+                ..Reject::tcp_reset()
+            },
+            Some(("icmp", value)) => Reject::icmp(code(*value, PORT_UNREACHABLE)),
+            Some(("icmpv6", value)) => Reject::icmp(code(*value, PORT_UNREACHABLE_V6)),
+            Some(_) if matches!(self.family, Family::IP | Family::IP6) => {
+                let message =
+                    "`icmpx` is for packets of either version of IP: here it is `icmp` or `icmpv6`";
+                return Err(self.error(message));
+            }
+            Some((_, value)) => Reject {
+                reject_type: Some(RejectType::ICMPX_UNREACH),
+                icmp_code: Some(code(*value, PORT_UNREACHABLE_EITHER)),
+                ..Reject::default()
+            },
+            None => match version {
+                Some(Family::IP) => Reject::icmp(PORT_UNREACHABLE),
+                Some(Family::IP6) => Reject::icmp(PORT_UNREACHABLE_V6),
+                _ => Reject {
+                    reject_type: Some(RejectType::ICMPX_UNREACH),
+                    icmp_code: Some(PORT_UNREACHABLE_EITHER),
+                    ..Reject::default()
+                },
+            },
+        };
+        self.push(&reject);
+        Ok(())
+    }
+
+    /// The version of IP that an address is of.
+    fn family_of_address(&self, address: &Expr) -> Family {
+        match self.family {
+            Family::IP | Family::IP6 => return self.family,
+            _ => {}
+        }
+        if let Some(version) = self.protocols.version() {
+            return version;
+        }
+        let is_v6 = |expr: &Expr| match expr {
+            Expr::Symbol(symbol) => symbol.text.contains(':'),
+            Expr::Value(value) => value.data_type == DataType::IPV6_ADDR,
+            _ => false,
+        };
+        let first = match address {
+            Expr::Range(from, _) => from,
+            Expr::Prefix(value, _) => value,
+            other => other,
+        };
+        match is_v6(first) {
+            true => Family::IP6,
+            false => Family::IP,
+        }
+    }
+
+    fn nat(
+        &mut self,
+        nat_type: NatType,
+        family: Option<&'static str>,
+        prefix: bool,
+        (to, ports): (Option<&Expr>, Option<&Expr>),
+        mut flags: NatRangeFlags,
+    ) -> Result<(), Fault> {
+        let mut nat = Nat {
+            nat_type: Some(nat_type),
+            ..Nat::default()
+        };
+        let mut word = 0;
+        let mut version = self.family;
+        if let Some(to) = to {
+            let known = match self.family {
+                Family::IP | Family::IP6 => Some(self.family),
+                _ => self.protocols.version(),
+            };
+            version = match (family.and_then(family_of), known) {
+                (Some(family), Some(known)) if family != known => {
+                    let message = format!("a packet of {known} gets no address of {family}");
+                    return Err(self.error(message));
+                }
+                (Some(family), _) => family,
+                (None, None) if matches!(to, Expr::Map(..)) => {
+                    let message = "which version of IP the map's addresses are of is not said";
+                    let hint = "say it: `ip to` or `ip6 to`";
+                    return Err(self.error(message).with_hint(hint));
+                }
+                (None, _) => self.family_of_address(to),
+            };
+            let want = address(version);
+            nat.addr_min = Some(register(word));
+            match to {
+                Expr::Map(key, map) => {
+                    let (fields, is_interval) = self.nat_data(map, want, ports.is_some())?;
+                    self.map(key, map, &fields, word)?;
+                    let behind = want.bits / 32;
+                    if fields.len() > 1 {
+                        self.check_transport(Some(key))?;
+                        nat.proto_min = Some(register(word + behind));
+                    }
+                    if is_interval {
+                        let whole: u32 = fields.iter().map(|field| field.bits.div_ceil(32)).sum();
+                        nat.addr_max = Some(register(word + whole));
+                        if fields.len() > 1 {
+                            nat.proto_max = Some(register(word + whole + behind));
+                        }
+                    }
+                    word += REGISTER;
+                }
+                to if is_constant(to) => {
+                    let (from, last) = match self.compiler.constant(to, want)? {
+                        Expr::Value(value) => (value.number, None),
+                        Expr::Range(from, to) => match (*from, *to) {
+                            (Expr::Value(from), Expr::Value(to)) => (from.number, Some(to.number)),
+                            _ => return Err(self.error("a range of addresses is expected")),
+                        },
+                        Expr::Prefix(value, bits) => match *value {
+                            Expr::Value(value) => {
+                                let last = value.number | Value::ones(want.bits - bits);
+                                (value.number, Some(last))
+                            }
+                            _ => return Err(self.error("a prefix of an address is expected")),
+                        },
+                        _ => return Err(self.error("an address is expected")),
+                    };
+                    let mut put = |number: u128| {
+                        let bytes = want.bytes(number, want.length());
+                        let into = register(word);
+                        self.push(&Immediate::value(into, &bytes));
+                        word += REGISTER;
+                        into
+                    };
+                    nat.addr_min = Some(put(from));
+                    nat.addr_max = last.map(&mut put);
+                }
+                to => {
+                    self.put(to, &[want], word)?;
+                    word += REGISTER;
+                }
+            }
+            if prefix {
+                flags |= NatRangeFlags::NETMAP;
+            }
+        }
+        if let Some(ports) = ports {
+            (nat.proto_min, nat.proto_max) = self.ports(ports, &mut word)?;
+            flags |= NatRangeFlags::PROTO_SPECIFIED;
+        }
+        nat.family = Some(version.0.into());
+        nat.flags = (!flags.is_empty()).then_some(flags);
+        self.push(&nat);
+        Ok(())
+    }
+
+    /// What a map for a translation has: addresses, with or without ports; and whether those are ranges.
+    fn nat_data(
+        &self,
+        map: &Expr,
+        address: Want,
+        has_port: bool,
+    ) -> Result<(Vec<Want>, bool), Fault> {
+        match map {
+            Expr::Reference(name) => match self.data_of(name)? {
+                Data::Values {
+                    fields,
+                    is_interval,
+                } => match fields.len() > 1 && !has_port {
+                    true => Ok((vec![address, port()], is_interval)),
+                    false => Ok((vec![address], is_interval)),
+                },
+                _ => Err(self.error(format!("`{name}` does not map to addresses"))),
+            },
+            Expr::Set(elements) => {
+                let data = elements.iter().filter_map(|element| element.data.as_ref());
+                let has_ports = data
+                    .clone()
+                    .any(|data| matches!(data, Expr::Concat(parts) if parts.len() > 1));
+                let is_interval = data.clone().any(Expr::is_interval);
+                let fields = match has_ports {
+                    true => vec![address, port()],
+                    false => vec![address],
+                };
+                Ok((fields, is_interval))
+            }
+            _ => Ok((vec![address], false)),
+        }
+    }
+
+    /// Checks that packets have ports: by what is known of them, or by the key that a map is asked for.
+    fn check_transport(&self, key: Option<&Expr>) -> Result<(), Fault> {
+        let tells = |expr: &Expr| match expr {
+            Expr::Meta(MetaKey::L4PROTO) => true,
+            Expr::Payload(payload) => payload.field.is_some_and(|(protocol, field)| {
+                let is_key = protocol.key == Some(protocol.fields[field].name);
+                protocol.base == PayloadBase::NETWORK && is_key && payload.tunnel.is_none()
+            }),
+            _ => false,
+        };
+        let is_told = match key {
+            Some(Expr::Concat(parts)) => parts.iter().any(tells),
+            Some(key) => tells(key),
+            None => false,
+        };
+        match is_told || self.protocols.has_transport() {
+            true => Ok(()),
+            false => Err(self.error(
+                "only packets of a protocol that has ports can get one: match the protocol before (`meta l4proto tcp`)",
+            )),
+        }
+    }
+
+    /// Puts one port, or the first and the last of a range, into registers.
+    fn ports(
+        &mut self,
+        ports: &Expr,
+        word: &mut u32,
+    ) -> Result<(Option<Register>, Option<Register>), Fault> {
+        let key = match ports {
+            Expr::Map(key, _) => Some(&**key),
+            _ => None,
+        };
+        self.check_transport(key)?;
+        let want = port();
+        if is_constant(ports)
+            && let Expr::Range(from, to) = self.compiler.constant(ports, want)?
+        {
+            let first = register(*word);
+            self.put(&from, &[want], *word)?;
+            *word += REGISTER;
+            let last = register(*word);
+            self.put(&to, &[want], *word)?;
+            *word += REGISTER;
+            return Ok((Some(first), Some(last)));
+        }
+        let only = register(*word);
+        self.put(ports, &[want], *word)?;
+        *word += REGISTER;
+        Ok((Some(only), None))
+    }
+
+    fn queue(&mut self, numbers: Option<&Expr>, words: &[&'static str]) -> Result<(), Fault> {
+        let mut flags = QueueFlags::empty();
+        for word in words {
+            flags |= match *word {
+                "bypass" => QueueFlags::BYPASS,
+                _ => QueueFlags::CPU_FANOUT,
+            };
+        }
+        let want = Want {
+            data_type: DataType::INTEGER,
+            bits: 16,
+            order: ByteOrder::Host,
+        };
+        let queue = match numbers {
+            None => Queue::spread(0, 1),
+            Some(numbers) if is_constant(numbers) => {
+                let number = |value: &Value| value.number as u16; // of 16 bits
+                match self.compiler.constant(numbers, want)? {
+                    Expr::Value(value) => Queue::to(number(&value)),
+                    Expr::Range(from, to) => match (&*from, &*to) {
+                        (Expr::Value(from), Expr::Value(to)) => {
+                            let (first, last) = (number(from), number(to));
+                            let total = (last - first).saturating_add(1);
+                            Queue::spread(first, total)
+                        }
+                        _ => return Err(self.error("a range of queues is expected")),
+                    },
+                    _ => return Err(self.error("a queue's number is expected")),
+                }
+            }
+            Some(numbers) => {
+                let want = Want { bits: 32, ..want };
+                self.put(numbers, &[want], 0)?;
+                Queue::register(Register::R1)
+            }
+        };
+        let queue = match flags.is_empty() {
+            true => queue,
+            false => queue.with_flags(flags),
+        };
+        self.push(&queue);
+        Ok(())
+    }
+
+    /// Something of the packet, or of its connection, gets another value.
+    fn set_to(&mut self, target: &Expr, to: &Expr) -> Result<(), Fault> {
+        match target {
+            Expr::Meta(key) => {
+                self.put(to, &[self.want_of(target)], 0)?;
+                self.push(&Meta::set(*key, Register::R1));
+            }
+            Expr::Ct(key, direction, _) => {
+                let mut want = self.want_of(target);
+                if *key == CtKey::EVENTMASK {
+                    want = Want::of(CT_EVENT);
+                }
+                self.put(to, &[want], 0)?;
+                self.push(&Ct {
+                    direction: *direction,
+                    ..Ct::set(*key, Register::R1)
+                });
+            }
+            Expr::Option(option) if option.extension.kind == ExthdrOp::TCPOPT => {
+                let want = self.want_of(target);
+                self.put(to, &[want], 0)?;
+                let (offset, length) = (option.offset / 8, option.bits.div_ceil(8));
+                self.push(&Exthdr::set_tcp_option(
+                    option.number,
+                    offset,
+                    length,
+                    Register::R1,
+                ));
+            }
+            Expr::Payload(payload) if payload.tunnel.is_some() => {
+                return Err(self.error("what is inside a tunnel cannot be set"));
+            }
+            Expr::Payload(payload) => self.write(payload, to)?,
+            _ => return Err(self.error("this cannot be set")),
+        }
+        Ok(())
+    }
+
+    /// Bytes of the packet are written: whole words where a checksum is to be mended.
+    fn write(&mut self, payload: &Payload, to: &Expr) -> Result<(), Fault> {
+        let protocol = payload.field.map(|(protocol, _)| protocol);
+        let start = self.start_of(payload)?;
+        let checksum = protocol.and_then(headers::checksum_of);
+        let unit = if checksum.is_some() { 16 } else { 8 };
+        let want = self.want_of(&Expr::Payload(*payload));
+        let is_whole = start.is_multiple_of(unit) && payload.bits.is_multiple_of(unit);
+        let (mut first, mut behind) = (start / 8, (start + payload.bits).div_ceil(8));
+        if is_whole {
+            self.put(to, &[want], 0)?;
+        } else {
+            if checksum.is_some() && (behind - first) % 2 == 1 {
+                match first % 2 {
+                    1 => first -= 1,
+                    _ => behind += 1,
+                }
+            }
+            let (mask, xor) = self.changed(payload, to, want)?;
+            let length = behind - first;
+            let shift = behind * 8 - (start + payload.bits);
+            let changed = Value::ones(payload.bits) & !mask;
+            let kept = Value::ones(length * 8) & !(changed << shift);
+            self.push(&Load::load(payload.base, first, length, Register::R1));
+            self.mask_xor(0, kept, xor << shift, length as usize, ByteOrder::Network);
+        }
+        // The checksum of the layer above, or below, is made of these, too.
+        let is_pseudo = match payload.field {
+            Some((protocol, field)) => {
+                headers::is_in_pseudo_header(protocol, &protocol.fields[field])
+            }
+            None => payload.base == PayloadBase::INNER,
+        };
+        self.push(&Load {
+            sreg: Some(Register::R1),
+            base: Some(payload.base),
+            offset: Some(first),
+            len: Some(behind - first),
+            checksum_type: checksum.map(|(checksum_type, _)| checksum_type),
+            checksum_offset: checksum.map(|(_, offset)| offset),
+            checksum_flags: is_pseudo.then_some(ChecksumFlags::L4_PSEUDOHDR),
+            ..Load::default()
+        });
+        Ok(())
+    }
+
+    fn dynset(
+        &mut self,
+        op: DynsetOp,
+        set: &SetId<'static>,
+        element: &Element,
+        shape: Option<&Shape>,
+    ) -> Result<(), Fault> {
+        let Some(key) = &element.key else {
+            return Err(self.error("an element needs a key"));
+        };
+        if element.timeout == Some(0) {
+            let message = "a rule cannot add an element that never times out: the kernel takes the set's timeout";
+            return Err(self.error(message));
+        }
+        let words = match shape {
+            // A key that is the same for all packets.
+            Some(shape) if is_constant(key) => self.put(key, &shape.keys, 0)?,
+            _ => {
+                if let Some(shape) = shape {
+                    self.check(shape, &self.wants_of(key), true, None, key)?;
+                }
+                let mut fields = self.load_key(key, 0, false)?;
+                if let ([field], Some(DataType::MARK)) =
+                    (&mut fields[..], shape.map(|shape| shape.key_type))
+                {
+                    self.turn_to_mark(field, 0);
+                }
+                fields.iter().map(super::load::Loaded::words).sum()
+            }
+        };
+        let mut dynset = Dynset {
+            sreg_key: Some(Register::R1),
+            op: Some(op),
+            set_name: Some(set.set.clone()),
+            set_id: set.id,
+            timeout: element.timeout.map(Milliseconds),
+            ..Dynset::default()
+        };
+        let data = shape.and_then(|shape| shape.data.as_ref());
+        if let (Some(value), Some(Data::Values { fields, .. })) = (&element.data, data) {
+            let word = words.next_multiple_of(REGISTER);
+            self.put(value, fields, word)?;
+            dynset.sreg_data = Some(register(word));
+        }
+        match &element.statements[..] {
+            [] => {}
+            [one] => dynset.expr = Some(self.compiler.nested(one)?),
+            several => {
+                dynset.expressions = Some(self.compiler.all_nested(several)?);
+                dynset.flags = Some(DynsetFlags::EXPR);
+            }
+        }
+        self.push(&dynset);
+        Ok(())
+    }
+
+    /// A set that goes with the rule.
+    fn meter(&mut self, name: &str, size: Option<u32>, element: &Element) -> Result<(), Fault> {
+        let Some(key) = &element.key else {
+            return Err(self.error("a meter needs a key"));
+        };
+        let wants: Vec<Want> = match key {
+            Expr::Concat(parts) => parts.iter().map(|part| self.want_of(part)).collect(),
+            key => vec![self.want_of(key)],
+        };
+        let mut flags = SetFlags::ANONYMOUS | SetFlags::EVAL;
+        let op = match element.timeout {
+            Some(_) => {
+                flags |= SetFlags::TIMEOUT;
+                DynsetOp::UPDATE
+            }
+            None => DynsetOp::ADD,
+        };
+        self.compiler.anonymous += 1;
+        let id = self.compiler.anonymous;
+        let set = Set {
+            family: self.family,
+            table: Some(self.table.clone()),
+            name: Some(name.to_owned().into()),
+            id: Some(id),
+            flags: Some(flags),
+            ..Set::default()
+        };
+        let mut set = with_keys(set, &wants, false);
+        let notes = Notes {
+            key_order: noted_order(&wants),
+            ..Notes::default()
+        };
+        let noted = notes.write(&mut set);
+        noted.map_err(|error| self.error(error.to_string()))?;
+        if let Some(size) = size {
+            set = set.with_size(size);
+        }
+        self.compiler.add(&set)?;
+        let set = SetId {
+            id: Some(id),
+            ..SetId::new(self.family, self.table.clone(), name.to_owned())
+        };
+        self.dynset(op, &set, element, None)
+    }
+
+    fn object(&mut self, words: &'static str, object: &Expr) -> Result<(), Fault> {
+        let Some(object_type) = object_type(words) else {
+            return Err(self.error(format!("there are no objects `{words}`")));
+        };
+        match object {
+            Expr::Object(name) => self.push(&Objref::named(object_type, name.clone())),
+            Expr::Symbol(symbol) => {
+                self.push(&Objref::named(object_type, symbol.text.to_string()));
+            }
+            Expr::Map(key, map) => {
+                let data = Data::Object(object_type);
+                let set = self.sought(key, map, 0, Some(&data))?;
+                self.push(&Objref {
+                    set_id: set.id,
+                    ..Objref::mapped(Register::R1, set.set)
+                });
+            }
+            other => {
+                return Err(self
+                    .compiler
+                    .fault(other, "an object's name is expected here"));
+            }
+        }
+        Ok(())
+    }
+}
+
+impl super::Compiler<'_> {
+    /// A verdict that leads to a chain with a name, or to none.
+    pub(super) fn verdict(&self, verdict: &Verdict) -> Result<expr::Verdict<'static>, Fault> {
+        Ok(match verdict {
+            Verdict::Accept => expr::Verdict::Accept,
+            Verdict::Drop => expr::Verdict::Drop,
+            Verdict::Continue => expr::Verdict::Continue,
+            Verdict::Break => expr::Verdict::Break,
+            Verdict::Return => expr::Verdict::Return,
+            Verdict::Jump(Target::Chain(name)) => expr::Verdict::Jump(name.clone().into()),
+            Verdict::Goto(Target::Chain(name)) => expr::Verdict::Goto(name.clone().into()),
+            Verdict::Jump(_) | Verdict::Goto(_) => {
+                let message = "rules in braces cannot stand here: give the chain a name";
+                return Err(Fault::new(self.place, message));
+            }
+        })
+    }
+}

@@ -1,0 +1,67 @@
+//! Where chains are attached, by the names that nft has for it.
+
+use chainwright::nft::Family;
+
+/// The priorities that have names in a family.
+pub(super) const fn priorities(family: Family) -> &'static [(&'static str, i32)] {
+    match family {
+        Family::BRIDGE => &[
+            ("dstnat", -300),
+            ("filter", -200),
+            ("out", 100),
+            ("srcnat", 300),
+        ],
+        Family::ARP | Family::NETDEV => &[("filter", 0)],
+        _ => &[
+            ("raw", -300),
+            ("mangle", -150),
+            ("dstnat", -100),
+            ("filter", 0),
+            ("security", 50),
+            ("srcnat", 100),
+        ],
+    }
+}
+
+/// The hook that a priority's name is of, if it is of one, as nft 1.0.6 lists it.
+pub(super) fn hook_of_priority(name: &str) -> Option<&'static str> {
+    match name {
+        "dstnat" => Some("prerouting"),
+        "srcnat" => Some("postrouting"),
+        "out" => Some("output"),
+        _ => None,
+    }
+}
+
+/// Whether nft 1.1 has the priority of this name at a hook: translations of packets that this machine sends and gets have
+/// those of the hooks that they are otherwise made at, too.
+pub(super) fn is_priority_at(name: &str, hook: &str) -> bool {
+    match name {
+        "dstnat" => matches!(hook, "prerouting" | "output"),
+        "srcnat" => matches!(hook, "postrouting" | "input"),
+        name => hook_of_priority(name).is_none_or(|of| of == hook),
+    }
+}
+
+/// The states of connections of a protocol, and after how many seconds nft has them end.
+pub(super) const fn states(protocol: u8) -> &'static [(&'static str, u32)] {
+    const TCP: &[(&str, u32)] = &[
+        ("syn_sent", 120),
+        ("syn_recv", 60),
+        ("established", 432_000),
+        ("fin_wait", 120),
+        ("close_wait", 60),
+        ("last_ack", 30),
+        ("time_wait", 120),
+        ("close", 10),
+        ("syn_sent2", 120),
+        ("retrans", 300),
+        ("unack", 300),
+    ];
+    const UDP: &[(&str, u32)] = &[("unreplied", 30), ("replied", 120)];
+    match protocol as i32 {
+        libc::IPPROTO_TCP => TCP,
+        libc::IPPROTO_UDP => UDP,
+        _ => &[],
+    }
+}

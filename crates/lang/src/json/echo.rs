@@ -1,0 +1,177 @@
+//! A document that was carried out, with the handles of what it added: what `nft -j -e` prints of one.
+
+use std::collections::HashMap;
+
+use serde::{Serialize, Serializer};
+
+use super::layout::Laid;
+use super::read::node::{self, Key, Kind, Node};
+use crate::parse::script::VERBS;
+use crate::parse::{Command, Object, Verb};
+use crate::syntax::Place;
+use chainwright::nft::Committed;
+use chainwright::nft::live::{Event, EventObject};
+
+const HANDLE: &str = "handle";
+
+/// The handles of what commands added, each with its command's place, of which the operations have theirs.
+pub(crate) fn handles(
+    commands: &[Command],
+    places: &[Place],
+    committed: &Committed,
+) -> Vec<(Place, u64)> {
+    let at: HashMap<u32, &Object> = commands
+        .iter()
+        .filter(|command| !matches!(command.object, Object::Elements(_)))
+        .map(|command| (command.place.start, &command.object))
+        .collect();
+    let additions = committed.additions();
+    let told = additions.filter_map(|(operation, event)| {
+        let place = places.get(operation)?;
+        let is_it = at
+            .get(&place.start)
+            .is_some_and(|object| is_of(object, &event));
+        Some((*place, event.handle()?)).filter(|_| is_it)
+    });
+    told.collect()
+}
+
+/// Whether an event is of this object, and not of a set or a chain without a name that a rule brought.
+fn is_of(object: &Object, event: &Event<'_>) -> bool {
+    match (object, event.object()) {
+        (Object::Table(_), Ok(EventObject::Table(_)))
+        | (Object::Chain(_), Ok(EventObject::Chain(_)))
+        | (Object::Set(_), Ok(EventObject::Set(_)))
+        | (Object::Flowtable(_), Ok(EventObject::Flowtable(_)))
+        | (Object::Stateful(_), Ok(EventObject::Object(_))) => true,
+        (Object::Rule(rule), Ok(EventObject::Rule(told))) => told.chain() == &**rule.chain,
+        _ => false,
+    }
+}
+
+/// The document of this text with these handles, in the order of their places.
+pub(crate) fn document(text: &str, handles: &[(Place, u64)]) -> Option<String> {
+    let mut document = node::document(0, text).ok()?;
+    let Kind::Object(fields) = &mut document.kind else {
+        return None;
+    };
+    let mut sorted = handles.to_vec();
+    sorted.sort_by_key(|(place, _)| place.start);
+    for (_, list) in fields.iter_mut().filter(|(key, _)| key.text == "nftables") {
+        let Kind::List(entries) = &mut list.kind else {
+            return None;
+        };
+        for entry in entries {
+            let begin = sorted.partition_point(|(place, _)| place.start < entry.place.start);
+            let end = sorted.partition_point(|(place, _)| place.start < entry.place.end);
+            let handle = sorted[begin..end].last().map(|(_, handle)| *handle);
+            tell(entry, handle);
+        }
+    }
+    Some(Laid(document).to_string())
+}
+
+/// Puts a handle where nft does, in all versions that were watched (1.0.6 to 1.1.7): behind all else of what is added, or
+/// inserted; and of what is created or replaced beside it. One that was there is taken away.
+fn tell(entry: &mut Node<'_>, handle: Option<u64>) {
+    let Some((key, value)) = only(entry) else {
+        return;
+    };
+    let place = value.place;
+    let verb = VERBS.iter().find(|(word, _)| *word == key);
+    let told = match verb.map(|(_, verb)| *verb) {
+        None if key == "metainfo" => return,
+        None => {
+            forget(value);
+            value
+        }
+        Some(Verb::Add | Verb::Insert) => {
+            let Some((_, object)) = only(value) else {
+                return;
+            };
+            forget(object);
+            object
+        }
+        Some(Verb::Create | Verb::Replace) => {
+            match only(value) {
+                Some((_, object)) => forget(object),
+                None => forget(value),
+            }
+            value
+        }
+        Some(_) => return,
+    };
+    if let (Kind::Object(fields), Some(handle)) = (&mut told.kind, handle) {
+        let kind = Kind::Number(handle);
+        let text = HANDLE.into();
+        fields.push((Key { text, place }, Node { kind, place }));
+    }
+}
+
+/// The only field of an object.
+fn only<'a, 't>(node: &'a mut Node<'t>) -> Option<(String, &'a mut Node<'t>)> {
+    match &mut node.kind {
+        Kind::Object(fields) => match &mut fields[..] {
+            [(key, value)] => Some((key.text.to_string(), value)),
+            _ => None,
+        },
+        _ => None,
+    }
+}
+
+fn forget(object: &mut Node<'_>) {
+    if let Kind::Object(fields) = &mut object.kind {
+        fields.retain(|(key, _)| key.text != HANDLE);
+    }
+}
+
+impl Serialize for Node<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match &self.kind {
+            // What has no place in a document that is carried out.
+            Kind::Null | Kind::OtherNumber => serializer.serialize_unit(),
+            Kind::Bool(value) => serializer.serialize_bool(*value),
+            Kind::Number(number) => serializer.serialize_u64(*number),
+            Kind::Negative(number) => serializer.serialize_i128(-i128::from(*number)),
+            Kind::Text(text) => serializer.serialize_str(text),
+            Kind::List(entries) => serializer.collect_seq(entries),
+            Kind::Object(fields) => {
+                serializer.collect_map(fields.iter().map(|(key, value)| (&key.text, value)))
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn handles_stand_where_nft_puts_them() {
+        let text = r#"{"nftables":[{"metainfo":{"json_schema_version":1}},
+            {"add":{"table":{"handle":9,"name":"t","family":"ip"}}},
+            {"create":{"chain":{"family":"ip","table":"t","name":"c"}}},
+            {"rule":{"family":"ip","table":"t","chain":"c","expr":[{"accept":null}],"comment":"\u00e9\u0001"}},
+            {"delete":{"rule":{"family":"ip","table":"t","chain":"c","handle":3}}}]}"#;
+        let at = |word: &str, handle: u64| {
+            let start = text.find(word).unwrap() as u32;
+            let place = Place {
+                source: 0,
+                start,
+                end: start + 1,
+            };
+            (place, handle)
+        };
+        let handles = [at("\"rule\"", 5), at("\"table\"", 4), at("\"chain\"", 2)];
+        assert_eq!(
+            document(text, &handles).unwrap(),
+            "{\"nftables\": [{\"metainfo\": {\"json_schema_version\": 1}}, \
+             {\"add\": {\"table\": {\"name\": \"t\", \"family\": \"ip\", \"handle\": 4}}}, \
+             {\"create\": {\"chain\": {\"family\": \"ip\", \"table\": \"t\", \"name\": \"c\"}, \"handle\": 2}}, \
+             {\"rule\": {\"family\": \"ip\", \"table\": \"t\", \"chain\": \"c\", \"expr\": [{\"accept\": null}], \
+             \"comment\": \"é\\u0001\", \"handle\": 5}}, \
+             {\"delete\": {\"rule\": {\"family\": \"ip\", \"table\": \"t\", \"chain\": \"c\", \"handle\": 3}}}]}"
+        );
+        assert_eq!(document("[]", &[]), None);
+    }
+}

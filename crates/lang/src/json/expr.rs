@@ -1,0 +1,576 @@
+//! Expressions.
+
+use std::borrow::Cow;
+
+use serde::Serialize;
+
+use super::stateful::{NEVER, States, seconds};
+use super::statement::Line;
+use super::{Tagged, Writer};
+use crate::constant;
+use crate::keys::{self, Key};
+use crate::list::Options;
+use crate::syntax::{self, Element, Expr, Operator, Target, Value, Verdict};
+use crate::types::{self, CT_LABEL, DATE, DAY, HOUR, symbols};
+use chainwright::nft::expr::{
+    CtDirection, CtKey, ExthdrOp, FibFlags, FibResult, NumgenType, OsfTtl, PayloadBase, SocketKey,
+    XfrmDirection,
+};
+use chainwright::nft::{DataType, Family, Milliseconds};
+
+/// An expression.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Expression<'e> {
+    Payload(Payload),
+    Exthdr(OptionField),
+    #[serde(rename = "tcp option")]
+    TcpOption(OptionField),
+    #[serde(rename = "ip option")]
+    IpOption(OptionField),
+    #[serde(rename = "sctp chunk")]
+    SctpChunk(OptionField),
+    #[serde(rename = "dccp option")]
+    DccpOption {
+        #[serde(rename = "type")]
+        number: u8,
+    },
+    Meta {
+        key: &'static str,
+    },
+    Tunnel {
+        key: &'static str,
+    },
+    Ct {
+        key: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        dir: Option<&'static str>,
+    },
+    Rt {
+        key: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        family: Option<&'static str>,
+    },
+    Socket {
+        key: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        level: Option<u32>,
+    },
+    Fib {
+        result: &'static str,
+        flags: Vec<&'static str>,
+    },
+    Osf {
+        key: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        ttl: Option<&'static str>,
+    },
+    Ipsec {
+        key: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        family: Option<&'static str>,
+        dir: &'static str,
+        spnum: u32,
+    },
+    Numgen {
+        mode: &'static str,
+        #[serde(rename = "mod")]
+        modulus: u32,
+        offset: u32,
+    },
+    Jhash(Hash<'e>),
+    Symhash(Hash<'e>),
+    Prefix {
+        addr: Box<Self>,
+        len: u32,
+    },
+    Range(Box<[Self; 2]>),
+    Concat(Vec<Self>),
+    Set(Vec<Self>),
+    Map {
+        key: Box<Self>,
+        data: Box<Self>,
+    },
+    Elem(Box<Elem<'e>>),
+    Accept(()),
+    Drop(()),
+    Continue(()),
+    Break(()),
+    Return(()),
+    Jump(Destination<'e>),
+    Goto(Destination<'e>),
+    /// What nothing may take for anything else.
+    Opaque(Cow<'e, str>),
+    #[serde(untagged)]
+    Binary(Tagged<Box<[Self; 2]>>),
+    #[serde(untagged)]
+    Number(i64),
+    #[serde(untagged)]
+    Bool(bool),
+    #[serde(untagged)]
+    Text(Cow<'e, str>),
+    #[serde(untagged)]
+    List(Vec<Self>),
+}
+
+/// Bits of a packet.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Payload {
+    Field {
+        #[serde(skip_serializing_if = "Option::is_none")]
+        tunnel: Option<&'static str>,
+        protocol: &'static str,
+        field: &'static str,
+    },
+    Raw {
+        base: &'static str,
+        offset: u32,
+        len: u32,
+    },
+}
+
+/// Bits of an option, of an extension header or of a chunk.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum OptionField {
+    Field {
+        name: &'static str,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        field: Option<&'static str>,
+    },
+    Raw {
+        base: u8,
+        offset: u32,
+        len: u32,
+    },
+}
+
+/// A hash of a key, or of the packet's connection.
+#[derive(Debug, Serialize)]
+pub(super) struct Hash<'e> {
+    #[serde(rename = "mod")]
+    modulus: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seed: Option<u32>,
+    #[serde(skip_serializing_if = "is_zero")]
+    offset: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expr: Option<Box<Expression<'e>>>,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// An element of a set with more than its key.
+#[derive(Debug, Serialize)]
+pub(super) struct Elem<'e> {
+    val: Expression<'e>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expires: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<&'e str>,
+    #[serde(flatten)]
+    states: States,
+}
+
+/// Where a jump leads to.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Destination<'e> {
+    Target(&'e str),
+    /// The rules of a chain without a name.
+    Rules(Vec<Line<'e>>),
+}
+
+/// A number; in digits where it is more than the integers hold that nft reads.
+pub(super) fn numeric(number: u128) -> Expression<'static> {
+    match (i64::try_from(number), u64::try_from(number)) {
+        (Ok(number), _) => Expression::Number(number),
+        (_, Ok(number)) => Expression::Text(Cow::Owned(number.to_string())),
+        _ => Expression::Text(Cow::Owned(format!("{number:#x}"))),
+    }
+}
+
+/// Characters; an expression of their own where nft would take them for something else.
+fn text(text: Cow<'_, str>) -> Expression<'_> {
+    match text.starts_with('@') || text == "*" {
+        true => Expression::Opaque(text),
+        false => Expression::Text(text),
+    }
+}
+
+impl<'o> Writer<'o> {
+    pub(super) fn expr<'e>(self, expr: &'e Expr) -> Expression<'e> {
+        match expr {
+            Expr::Value(value) => self.value(value),
+            // Only of what is typed, which is not listed.
+            Expr::Symbol(symbol) => text(Cow::Borrowed(&symbol.text)),
+            Expr::Payload(payload) => Expression::Payload(self::payload(payload)),
+            Expr::Option(field) => option(field),
+            Expr::Meta(key) => {
+                let whole = name(keys::meta(*key));
+                let key = whole.strip_prefix("meta ").unwrap_or(whole);
+                Expression::Meta { key }
+            }
+            // It stands in no sentence.
+            Expr::Inside(_, key) => Expression::Meta {
+                key: name(keys::meta(*key)),
+            },
+            Expr::Tunnel(key) => Expression::Tunnel {
+                key: name(keys::tunnel(*key)),
+            },
+            Expr::Ct(key, direction, version) => self.ct(*key, *direction, *version),
+            Expr::Rt(key) => {
+                let (family, key) = versioned(name(keys::rt(*key)));
+                Expression::Rt { key, family }
+            }
+            Expr::Socket(key, level) => Expression::Socket {
+                key: name(keys::socket(*key)),
+                level: (*key == SocketKey::CGROUPV2).then_some(*level),
+            },
+            Expr::Fib(flags, result) => fib(*flags, *result, "check"),
+            Expr::Osf { ttl, version } => Expression::Osf {
+                key: if *version { "version" } else { "name" },
+                ttl: match *ttl {
+                    OsfTtl::LESS => Some("loose"),
+                    OsfTtl::NOCHECK => Some("skip"),
+                    _ => None,
+                },
+            },
+            Expr::Xfrm {
+                direction,
+                key,
+                number,
+            } => {
+                let (family, key) = versioned(name(keys::xfrm(*key)));
+                Expression::Ipsec {
+                    key,
+                    family,
+                    dir: match *direction {
+                        XfrmDirection::OUT => "out",
+                        _ => "in",
+                    },
+                    spnum: *number,
+                }
+            }
+            Expr::Numgen {
+                kind,
+                modulus,
+                offset,
+            } => Expression::Numgen {
+                mode: match *kind {
+                    NumgenType::INCREMENTAL => "inc",
+                    _ => "random",
+                },
+                modulus: *modulus,
+                offset: *offset,
+            },
+            Expr::Hash {
+                key,
+                modulus,
+                seed,
+                offset,
+            } => {
+                let hash = Hash {
+                    modulus: *modulus,
+                    seed: *seed,
+                    offset: *offset,
+                    expr: key.as_deref().map(|key| Box::new(self.expr(key))),
+                };
+                match hash.expr {
+                    Some(_) => Expression::Jhash(hash),
+                    None => Expression::Symhash(hash),
+                }
+            }
+            Expr::Binary(operator, left, right) => {
+                binary(*operator, self.expr(left), self.expr(right))
+            }
+            Expr::Prefix(value, bits) => Expression::Prefix {
+                addr: Box::new(self.expr(value)),
+                len: *bits,
+            },
+            Expr::Range(from, to) => Expression::Range(Box::new([self.end(from), self.end(to)])),
+            Expr::Beginning(value, bits) => {
+                let mut name = String::new();
+                // Writing to a string does not fail.
+                let _ = constant::beginning(&mut name, value.number, value.bits, *bits);
+                text(Cow::Owned(unquoted(&name).to_owned()))
+            }
+            Expr::Concat(parts) => Expression::Concat(self.exprs(parts)),
+            Expr::Flags(flags) => match &flags[..] {
+                [one] => self.expr(one),
+                many => Expression::List(self.exprs(many)),
+            },
+            // Only ever compared with: see `Writer::matched`.
+            Expr::Masked(flags, of) => binary(Operator::And, self.expr(flags), self.expr(of)),
+            Expr::Set(elements) => {
+                Expression::Set(elements.iter().map(|each| self.element(each)).collect())
+            }
+            Expr::Reference(name) => Expression::Text(Cow::Owned(format!("@{name}"))),
+            Expr::Map(key, map) => Expression::Map {
+                key: Box::new(self.expr(key)),
+                data: Box::new(self.expr(map)),
+            },
+            Expr::Verdict(verdict) => self.verdict(verdict),
+            Expr::Object(name) => text(Cow::Borrowed(name)),
+        }
+    }
+
+    /// The first or last value of a range: of protocols and ports the number.
+    fn end<'e>(self, end: &'e Expr) -> Expression<'e> {
+        match end {
+            Expr::Value(value)
+                if matches!(
+                    value.data_type,
+                    DataType::INET_PROTO | DataType::INET_SERVICE
+                ) =>
+            {
+                numeric(value.number)
+            }
+            end => self.expr(end),
+        }
+    }
+
+    fn exprs<'e>(self, exprs: &'e [Expr]) -> Vec<Expression<'e>> {
+        exprs.iter().map(|each| self.expr(each)).collect()
+    }
+
+    fn verdict<'e>(self, verdict: &'e Verdict) -> Expression<'e> {
+        let destination = |target: &'e Target| match target {
+            Target::Chain(name) => Destination::Target(name),
+            Target::Rules(rules) => {
+                Destination::Rules(rules.iter().map(|rule| self.line(rule)).collect())
+            }
+        };
+        match verdict {
+            Verdict::Accept => Expression::Accept(()),
+            Verdict::Drop => Expression::Drop(()),
+            Verdict::Continue => Expression::Continue(()),
+            Verdict::Break => Expression::Break(()),
+            Verdict::Return => Expression::Return(()),
+            Verdict::Jump(target) => Expression::Jump(destination(target)),
+            Verdict::Goto(target) => Expression::Goto(destination(target)),
+        }
+    }
+
+    /// An element of a set; of a map with what it has for the key.
+    pub(super) fn element<'e>(self, element: &'e Element) -> Expression<'e> {
+        let states = self.states(&element.statements);
+        let key = self.key(element, states);
+        match &element.data {
+            Some(data) => Expression::List(vec![key, self.expr(data)]),
+            None => key,
+        }
+    }
+
+    /// An element's key, with what goes with it and these.
+    pub(super) fn key<'e>(self, element: &'e Element, states: States) -> Expression<'e> {
+        let val = match &element.key {
+            Some(key) => self.expr(key),
+            None => Expression::Text(Cow::Borrowed("*")),
+        };
+        let is_plain = element.timeout.is_none()
+            && element.expires.is_none()
+            && element.comment.is_none()
+            && states.is_empty();
+        if is_plain {
+            return val;
+        }
+        Expression::Elem(Box::new(Elem {
+            val,
+            timeout: element.timeout.map(|time| match time {
+                0 => NEVER,
+                time => seconds(time),
+            }),
+            expires: element.expires.map(|time| time / 1000),
+            comment: element.comment.as_deref(),
+            states,
+        }))
+    }
+
+    /// A constant: by its name, if it has one.
+    pub(super) fn value(self, value: &Value) -> Expression<'static> {
+        match value.data_type {
+            DataType::STRING | DataType::IFNAME | DataType::IFACE_INDEX => {
+                text(Cow::Owned(self.written(value)))
+            }
+            DAY if self.options.is_numeric(DAY) => numeric(value.number),
+            DataType::IPV4_ADDR
+            | DataType::IPV6_ADDR
+            | DataType::ETHER_ADDR
+            | DataType::CLASSID
+            | DataType::REALM
+            | DataType::CGROUPSV2
+            | DATE
+            | HOUR
+            | DAY => Expression::Text(Cow::Owned(self.written(value))),
+            DataType::BOOLEAN if value.number <= 1 => Expression::Bool(value.number == 1),
+            DataType::TIME => match u64::try_from(value.number) {
+                Ok(time) if time % 1000 == 0 => numeric(u128::from(time / 1000)),
+                Ok(time) => Expression::Text(Cow::Owned(Milliseconds(time).to_string())),
+                Err(_) => numeric(value.number),
+            },
+            // The number of a bit.
+            CT_LABEL if value.number == 0 => Expression::Opaque(Cow::Borrowed("no label")),
+            data_type if data_type == CT_LABEL || types::is_bitmask(data_type) => {
+                flags(value, self.options)
+                    .reduce(|left, right| binary(Operator::Or, left, right))
+                    .unwrap_or(Expression::Number(0))
+            }
+            data_type => named(data_type, value.number, self.options),
+        }
+    }
+
+    fn ct(
+        self,
+        key: CtKey,
+        direction: Option<CtDirection>,
+        version: Option<Family>,
+    ) -> Expression<'static> {
+        // An address says its version where the table is of both.
+        let is_of_one = matches!(self.family, Family::IP | Family::IP6);
+        Expression::Ct {
+            key: name(keys::ct(key, version.filter(|_| !is_of_one))),
+            dir: match direction {
+                Some(CtDirection::ORIGINAL) => Some("original"),
+                Some(CtDirection::REPLY) => Some("reply"),
+                _ => None,
+            },
+        }
+    }
+
+    /// As text has it, but for quotation marks.
+    fn written(self, value: &Value) -> String {
+        let mut text = String::new();
+        // Writing to a string does not fail.
+        let _ = constant::plain(&mut text, value, self.options);
+        unquoted(&text).to_owned()
+    }
+}
+
+fn unquoted(text: &str) -> &str {
+    let inner = text.strip_prefix('"').and_then(|t| t.strip_suffix('"'));
+    inner.unwrap_or(text)
+}
+
+/// The bits of a value, each by its name.
+pub(super) fn flags<'o>(
+    value: &Value,
+    options: &'o Options,
+) -> impl Iterator<Item = Expression<'static>> + use<'o> {
+    let (data_type, number) = (value.data_type, value.number);
+    let bits = (0..u128::BITS).filter(move |bit| number >> bit & 1 == 1);
+    bits.map(move |bit| match data_type {
+        CT_LABEL => Expression::Number(bit.into()),
+        data_type => named(data_type, 1 << bit, options),
+    })
+}
+
+/// The name of a value, or its number.
+fn named(data_type: DataType, number: u128, options: &Options) -> Expression<'static> {
+    if options.is_numeric(data_type) {
+        return numeric(number);
+    }
+    if let Some(name) = options.account_or_service(data_type, number) {
+        return Expression::Text(Cow::Owned(name.to_owned()));
+    }
+    let mut names = symbols(data_type).iter();
+    match names.find(|(_, value)| u128::from(*value) == number) {
+        Some((name, _)) => Expression::Text(Cow::Borrowed(name)),
+        None => numeric(number),
+    }
+}
+
+/// Two operands.
+pub(super) fn binary<'e>(
+    operator: Operator,
+    left: Expression<'e>,
+    right: Expression<'e>,
+) -> Expression<'e> {
+    Expression::Binary(Tagged(operator.sign(), Box::new([left, right])))
+}
+
+/// How a key is called.
+fn name(key: Option<Key>) -> &'static str {
+    key.map_or("unknown", |key| key.name)
+}
+
+/// The version of an address that a key is of, and the key.
+fn versioned(name: &'static str) -> (Option<&'static str>, &'static str) {
+    match name.split_once(' ') {
+        Some((family @ ("ip" | "ip6"), key)) => (Some(family), key),
+        _ => (None, name),
+    }
+}
+
+fn payload(payload: &syntax::Payload) -> Payload {
+    match payload.field {
+        Some((protocol, field)) => Payload::Field {
+            tunnel: payload.tunnel.map(|tunnel| tunnel.name()),
+            protocol: protocol.name,
+            field: protocol.fields[field].name,
+        },
+        None => Payload::Raw {
+            base: match payload.base {
+                PayloadBase::LINK => "ll",
+                PayloadBase::NETWORK => "nh",
+                PayloadBase::TRANSPORT => "th",
+                _ => "ih",
+            },
+            offset: payload.offset,
+            len: payload.bits,
+        },
+    }
+}
+
+fn option(field: &syntax::OptionField) -> Expression<'static> {
+    let extension = field.extension;
+    let name = extension.name;
+    let is_whole = field.presence || (field.bits == 0 && field.offset == 0);
+    let found = field.field();
+    let place = match (is_whole, found) {
+        (true, _) if !name.is_empty() => OptionField::Field { name, field: None },
+        (false, Some(found)) if !name.is_empty() => OptionField::Field {
+            name,
+            field: Some(found.name),
+        },
+        _ => OptionField::Raw {
+            base: field.number,
+            offset: field.offset,
+            len: field.bits,
+        },
+    };
+    match extension.kind {
+        ExthdrOp::TCPOPT => Expression::TcpOption(place),
+        ExthdrOp::IPV4 => Expression::IpOption(place),
+        ExthdrOp::SCTP => Expression::SctpChunk(place),
+        ExthdrOp::DCCP => Expression::DccpOption {
+            number: field.number,
+        },
+        _ => Expression::Exthdr(place),
+    }
+}
+
+/// `present` is what it is called where only whether there is a route is asked, as in text.
+pub(super) fn fib(
+    flags: FibFlags,
+    result: FibResult,
+    present: &'static str,
+) -> Expression<'static> {
+    let words = FibFlags::NAMED.iter();
+    let words = words.filter(|(flag, _)| flags.contains(*flag));
+    Expression::Fib {
+        result: match result {
+            _ if flags.contains(FibFlags::PRESENT) => present,
+            FibResult::OIF => "oif",
+            FibResult::OIFNAME => "oifname",
+            _ => "type",
+        },
+        flags: words.map(|(_, word)| *word).collect(),
+    }
+}

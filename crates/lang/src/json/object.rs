@@ -1,0 +1,585 @@
+//! Tables and what is in them.
+
+use std::borrow::Cow;
+
+use bstr::{BStr, BString, ByteSlice};
+use serde::{Serialize, Serializer};
+
+use super::expr::Expression;
+use super::stateful::{Counts, is_false, timeout};
+use super::statement::Synproxy;
+use super::tunnel::Tunnel;
+use super::{OneOrMany, Tagged, Writer};
+use crate::list::TABLE_FLAGS;
+use crate::list::chain::{devices, names};
+use crate::list::object::{changed_timeouts, family_name, object_name, protocol_name};
+use crate::list::set::merges;
+use crate::read::set::SetReader;
+use crate::read::{rule, set, stateful};
+use crate::syntax::{self, Element};
+use crate::types;
+use crate::value::fields;
+use chainwright::nft::expr::{QuotaFlags, SynproxyFlags};
+use chainwright::nft::is_map;
+use chainwright::nft::{
+    ChainFlags, ChainRef, DataType, Family, FlowtableFlags, FlowtableRef, ObjectData, RuleRef,
+    SetFlags, SetPolicy, SnapshotSet, SnapshotTable, StatefulObjectRef, TableRef, hook_name,
+};
+
+/// A name. Bytes that are no text stand as `\u{fffd}x` and two digits, which no name that is read may have.
+pub(super) fn name(name: &BStr) -> Cow<'_, str> {
+    if let Ok(name) = name.to_str() {
+        return name.into();
+    }
+    let mut text = String::new();
+    for chunk in name.utf8_chunks() {
+        text += chunk.valid();
+        for byte in chunk.invalid() {
+            text += &format!("{}x{byte:02x}", char::REPLACEMENT_CHARACTER);
+        }
+    }
+    text.into()
+}
+
+fn texts(names: &[BString]) -> Vec<String> {
+    let texts = names
+        .iter()
+        .map(|each| name(each.as_slice().as_bstr()).into_owned());
+    texts.collect()
+}
+
+/// The objects that a ruleset is a list of.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Object<'o> {
+    Table(Table<'o>),
+    Chain(Chain<'o>),
+    Rule(Rule<'o>),
+    Set(Set<'o>),
+    Map(Set<'o>),
+    Flowtable(Flowtable<'o>),
+    #[serde(untagged)]
+    Stateful(Tagged<Stateful<'o>>),
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Table<'o> {
+    family: &'static str,
+    name: Cow<'o, str>,
+    handle: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flags: Option<OneOrMany<&'static str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<Cow<'o, str>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Chain<'o> {
+    family: &'static str,
+    table: Cow<'o, str>,
+    name: Cow<'o, str>,
+    handle: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<Cow<'o, str>>,
+    #[serde(flatten)]
+    base: Option<Base<'o>>,
+}
+
+/// What a chain has that is called by a hook.
+#[derive(Debug, Serialize)]
+struct Base<'o> {
+    #[serde(rename = "type")]
+    kind: Cow<'o, str>,
+    hook: &'static str,
+    prio: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dev: Option<OneOrMany<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flags: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Rule<'o> {
+    family: &'static str,
+    table: Cow<'o, str>,
+    chain: Cow<'o, str>,
+    handle: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<Cow<'o, str>>,
+    expr: Words<'o>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Set<'o> {
+    family: &'static str,
+    name: Cow<'o, str>,
+    table: Cow<'o, str>,
+    #[serde(rename = "type")]
+    key: OneOrMany<Cow<'static, str>>,
+    handle: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<Cow<'o, str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    policy: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    flags: Vec<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    timeout: Option<u64>,
+    #[serde(rename = "gc-interval", skip_serializing_if = "Option::is_none")]
+    gc_interval: Option<u64>,
+    #[serde(rename = "auto-merge", skip_serializing_if = "is_false")]
+    merges: bool,
+    #[serde(skip_serializing_if = "Elements::is_empty")]
+    elem: Elements<'o>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stmt: Option<Words<'o>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Flowtable<'o> {
+    family: &'static str,
+    name: Cow<'o, str>,
+    table: Cow<'o, str>,
+    handle: u64,
+    hook: &'static str,
+    prio: i32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dev: Option<OneOrMany<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flags: Option<OneOrMany<&'static str>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Stateful<'o> {
+    family: &'static str,
+    name: Cow<'o, str>,
+    table: Cow<'o, str>,
+    handle: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<Cow<'o, str>>,
+    #[serde(flatten)]
+    data: Option<Data>,
+}
+
+/// What a stateful object has.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Data {
+    Counter(Counts),
+    Quota {
+        bytes: i64,
+        used: i64,
+        inv: bool,
+    },
+    Limit {
+        rate: i64,
+        per: &'static str,
+        #[serde(skip_serializing_if = "is_false")]
+        inv: bool,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rate_unit: Option<&'static str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        burst: Option<i64>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        burst_unit: Option<&'static str>,
+    },
+    Synproxy(Synproxy),
+    Helper {
+        #[serde(rename = "type")]
+        kind: String,
+        protocol: String,
+        l3proto: &'static str,
+    },
+    Timeout {
+        protocol: String,
+        l3proto: &'static str,
+        policy: Option<Policies>,
+    },
+    Expectation {
+        protocol: String,
+        dport: u16,
+        timeout: u32,
+        size: u8,
+        l3proto: &'static str,
+    },
+    Secmark {
+        context: String,
+    },
+    Tunnel(Box<Tunnel>),
+    Opaque {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        opaque: String,
+    },
+}
+
+/// What is said of something that is only named: of a chain the table first, of all else the name, as nft has both.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+pub(super) enum Named<'o> {
+    Chain {
+        family: &'static str,
+        table: Cow<'o, str>,
+        name: Cow<'o, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        handle: Option<u64>,
+    },
+    Other {
+        family: &'static str,
+        name: Cow<'o, str>,
+        table: Cow<'o, str>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        handle: Option<u64>,
+    },
+}
+
+impl<'o> Named<'o> {
+    pub(super) fn chain(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
+        Self::Chain {
+            family: family(of),
+            table: name(table),
+            name: name(named),
+            handle,
+        }
+    }
+
+    pub(super) fn other(of: Family, table: &'o BStr, named: &'o BStr, handle: Option<u64>) -> Self {
+        Self::Other {
+            family: family(of),
+            name: name(named),
+            table: name(table),
+            handle,
+        }
+    }
+}
+
+/// Elements of a set that stand alone.
+#[derive(Debug, Serialize)]
+pub(super) struct Members<'o> {
+    family: &'static str,
+    table: Cow<'o, str>,
+    name: Cow<'o, str>,
+    elem: Tagged<Elements<'o>>,
+}
+
+impl<'o> Members<'o> {
+    pub(super) fn of(writer: Writer<'o>, set: &SnapshotSet<'o>) -> Self {
+        let view = set.set();
+        Self {
+            family: family(view.family()),
+            table: name(view.table()),
+            name: name(view.name()),
+            elem: Tagged("set", Elements::of(writer, set)),
+        }
+    }
+}
+
+/// Times by the names of states.
+#[derive(Debug)]
+struct Policies(Vec<(&'static str, u32)>);
+
+impl Serialize for Policies {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_map(self.0.iter().copied())
+    }
+}
+
+/// Statements; each becomes JSON when its turn comes.
+#[derive(Debug)]
+struct Words<'o> {
+    writer: Writer<'o>,
+    statements: Vec<syntax::Statement>,
+}
+
+impl Serialize for Words<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let statements = self.statements.iter();
+        serializer.collect_seq(statements.map(|each| self.writer.statement(each)))
+    }
+}
+
+/// The elements of a set; each becomes JSON when its turn comes.
+#[derive(Debug)]
+enum Elements<'o> {
+    /// That nft has words for.
+    Spoken(Writer<'o>, Vec<Element>),
+    Opaque,
+}
+
+impl<'o> Elements<'o> {
+    fn of(writer: Writer<'o>, set: &SnapshotSet<'o>) -> Self {
+        match SetReader::named(set).elements() {
+            Some(elements) => Self::Spoken(writer, elements),
+            None => Self::Opaque,
+        }
+    }
+
+    const fn is_empty(&self) -> bool {
+        matches!(self, Self::Spoken(_, elements) if elements.is_empty())
+    }
+}
+
+impl Serialize for Elements<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Spoken(writer, elements) => {
+                serializer.collect_seq(elements.iter().map(|each| writer.element(each)))
+            }
+            Self::Opaque => {
+                let why = Cow::Borrowed("elements that nft has no words for");
+                serializer.collect_seq([Expression::Opaque(why)])
+            }
+        }
+    }
+}
+
+fn family(family: Family) -> &'static str {
+    family.name().unwrap_or("unknown")
+}
+
+impl<'o> Writer<'o> {
+    pub(super) fn table(self, table: &TableRef<'o>) -> Object<'o> {
+        let set = table.flags().unwrap_or_default();
+        let words = TABLE_FLAGS.iter().filter(|(flag, _)| set.contains(*flag));
+        Object::Table(Table {
+            family: family(table.family()),
+            name: name(table.name()),
+            handle: table.handle(),
+            flags: OneOrMany::new(words.map(|(_, word)| *word).collect()),
+            comment: table.comment().map(name),
+        })
+    }
+
+    pub(super) fn chain(self, chain: &ChainRef<'o>) -> Object<'o> {
+        let base = chain.hook().map(|hook| {
+            let number = hook.number.unwrap_or_default();
+            let flags = chain.flags().unwrap_or_default();
+            Base {
+                kind: name(chain.chain_type().unwrap_or_default()),
+                hook: hook_name(chain.family(), number).unwrap_or("unknown"),
+                prio: hook.priority.unwrap_or_default(),
+                dev: OneOrMany::new(texts(&devices(&hook))),
+                policy: chain
+                    .policy()
+                    .map(|policy| policy.name().unwrap_or("unknown")),
+                flags: flags.contains(ChainFlags::HW_OFFLOAD).then_some("offload"),
+            }
+        });
+        Object::Chain(Chain {
+            family: family(chain.family()),
+            table: name(chain.table()),
+            name: name(chain.name()),
+            handle: chain.handle(),
+            comment: chain.comment().map(name),
+            base,
+        })
+    }
+
+    pub(super) fn rule(self, table: &SnapshotTable<'o>, rule: &RuleRef<'o>) -> Object<'o> {
+        let line = rule::rule(table, rule);
+        Object::Rule(Rule {
+            family: family(rule.family()),
+            table: name(rule.table()),
+            chain: name(rule.chain()),
+            handle: line.handle,
+            comment: rule.comment().map(name),
+            expr: Words {
+                writer: self,
+                statements: line.statements,
+            },
+        })
+    }
+
+    pub(super) fn set(self, set: &SnapshotSet<'o>) -> Object<'o> {
+        let view = set.set();
+        let flags = view.flags().unwrap_or_default();
+        let is_map = is_map(flags);
+        let is_constant = flags.contains(SetFlags::CONSTANT);
+        let words = [
+            (SetFlags::CONSTANT, "constant"),
+            (SetFlags::INTERVAL, "interval"),
+            (SetFlags::TIMEOUT, "timeout"),
+            (SetFlags::EVAL, "dynamic"),
+        ];
+        let words = words.iter().filter(|(flag, _)| flags.contains(*flag));
+        let map = is_map.then(|| match view.object_type() {
+            Some(object) => object_name(object).to_owned(),
+            None => type_names(view.data_type().unwrap_or_default()).join(" . "),
+        });
+        let elem = match self.options.terse {
+            true => Elements::Spoken(self, Vec::new()),
+            false => Elements::of(self, set),
+        };
+        let statements = set::statements(&view);
+        let is_small = view.policy() == Some(SetPolicy::MEMORY);
+        let set = Set {
+            family: family(view.family()),
+            name: name(view.name()),
+            table: name(view.table()),
+            key: match OneOrMany::new(type_names(view.key_type().unwrap_or_default())) {
+                Some(names) => names,
+                None => OneOrMany::Many(Vec::new()),
+            },
+            handle: view.handle(),
+            comment: view.comment().map(name),
+            map,
+            policy: (is_small && !is_constant).then_some("memory"),
+            size: set::size(&view).filter(|_| !is_constant),
+            flags: words.map(|(_, word)| *word).collect(),
+            timeout: view.timeout().map(timeout),
+            gc_interval: view.gc_interval().map(timeout),
+            merges: merges(&view),
+            elem,
+            stmt: match statements {
+                Some(statements) if statements.is_empty() => None,
+                statements => Some(Words {
+                    writer: self.planned(),
+                    statements: statements.unwrap_or_else(unspoken),
+                }),
+            },
+        };
+        match is_map {
+            true => Object::Map(set),
+            false => Object::Set(set),
+        }
+    }
+
+    pub(super) fn flowtable(self, flowtable: &FlowtableRef<'o>) -> Object<'o> {
+        let hook = flowtable.hook().unwrap_or_default();
+        let set = flowtable.flags().unwrap_or_default();
+        let words = [
+            (FlowtableFlags::HW_OFFLOAD, "offload"),
+            (FlowtableFlags::COUNTER, "counter"),
+        ];
+        let words = words.iter().filter(|(flag, _)| set.contains(*flag));
+        let devices = hook.devices.unwrap_or_default();
+        let devices = texts(&names(&devices));
+        Object::Flowtable(Flowtable {
+            family: family(flowtable.family()),
+            name: name(flowtable.name()),
+            table: name(flowtable.table()),
+            handle: flowtable.handle(),
+            hook: "ingress",
+            prio: hook.priority.unwrap_or_default(),
+            dev: OneOrMany::new(devices),
+            flags: OneOrMany::new(words.map(|(_, word)| *word).collect()),
+        })
+    }
+
+    pub(super) fn object(self, object: &StatefulObjectRef<'o>) -> Object<'o> {
+        let stateful = Stateful {
+            family: family(object.family()),
+            name: name(object.name()),
+            table: name(object.table()),
+            handle: object.handle(),
+            comment: object.comment().map(name),
+            data: object.data().map(|data| {
+                self.spoken(&data).unwrap_or_else(|| Data::Opaque {
+                    kind: object_name(object.object_type()),
+                    opaque: data.to_string(),
+                })
+            }),
+        };
+        // One of a kind that nft knows would be read as new.
+        let kind = match stateful.data {
+            Some(Data::Opaque { .. }) => "opaque",
+            _ => object_name(object.object_type()),
+        };
+        Object::Stateful(Tagged(kind, stateful))
+    }
+
+    /// What an object has; `None` of what nft has no words for.
+    fn spoken(self, data: &ObjectData<'_>) -> Option<Data> {
+        Some(match data {
+            ObjectData::Counter(counter) => Data::Counter(Counts::new(
+                counter.packets.unwrap_or_default(),
+                counter.bytes.unwrap_or_default(),
+            )),
+            ObjectData::Quota(quota) => Data::Quota {
+                bytes: quota.bytes.unwrap_or_default().cast_signed(),
+                used: quota.consumed.unwrap_or_default().cast_signed(),
+                inv: quota.flags.unwrap_or_default().contains(QuotaFlags::INV),
+            },
+            ObjectData::Limit(limit) => {
+                let read = stateful::limit_statement(limit)?;
+                let limit = self.states(&[read]).limit?;
+                let burst = (limit.burst > 0).then_some(limit.burst);
+                Data::Limit {
+                    rate: limit.rate,
+                    per: limit.per,
+                    inv: limit.inv,
+                    rate_unit: limit.rate_unit,
+                    burst: burst.map(i64::from),
+                    burst_unit: limit.burst_unit.filter(|_| burst.is_some()),
+                }
+            }
+            ObjectData::Synproxy(synproxy) => {
+                let flags = synproxy.flags.unwrap_or_default();
+                let mss = synproxy.mss.filter(|_| flags.contains(SynproxyFlags::MSS));
+                let scale = synproxy.wscale;
+                let scale = scale.filter(|_| flags.contains(SynproxyFlags::WSCALE));
+                Data::Synproxy(Synproxy {
+                    mss,
+                    wscale: scale,
+                    flags: Synproxy::words(
+                        flags.contains(SynproxyFlags::TIMESTAMP),
+                        flags.contains(SynproxyFlags::SACK_PERM),
+                    ),
+                })
+            }
+            ObjectData::CtHelper(helper) => Data::Helper {
+                kind: text(helper.helper.as_deref())?,
+                protocol: protocol_name(helper.l4proto),
+                l3proto: family_name(helper.l3proto)?,
+            },
+            ObjectData::CtTimeout(timeout) => {
+                let changed = changed_timeouts(timeout)?;
+                Data::Timeout {
+                    protocol: protocol_name(timeout.l4proto),
+                    l3proto: family_name(timeout.l3proto)?,
+                    policy: (!changed.is_empty()).then_some(Policies(changed)),
+                }
+            }
+            ObjectData::CtExpect(expect) => Data::Expectation {
+                protocol: protocol_name(expect.l4proto),
+                dport: expect.dport.unwrap_or_default(),
+                timeout: expect.timeout.unwrap_or_default().0,
+                size: expect.size.unwrap_or_default(),
+                l3proto: family_name(expect.l3proto)?,
+            },
+            ObjectData::Secmark(secmark) => Data::Secmark {
+                context: text(secmark.context.as_deref())?,
+            },
+            ObjectData::Tunnel(tunnel) => Data::Tunnel(Box::new(Tunnel::of(tunnel)?)),
+            _ => return None,
+        })
+    }
+}
+
+/// A text that an object has; `None` of bytes that are none.
+fn text(text: Option<&BStr>) -> Option<String> {
+    let text = text.unwrap_or_default().to_str().ok()?;
+    Some(text.to_owned())
+}
+
+/// What stands for statements that nft has no words for.
+fn unspoken() -> Vec<syntax::Statement> {
+    let why = "statements that nft has no words for".to_owned();
+    vec![syntax::Statement::Opaque(why)]
+}
+
+/// The names of a type's fields.
+fn type_names(data_type: DataType) -> Vec<Cow<'static, str>> {
+    let fields = fields(data_type).into_iter();
+    let names = fields.map(|field| match types::info(field) {
+        Some(info) => Cow::Borrowed(info.name),
+        None => Cow::Owned(format!("type {}", field.0)),
+    });
+    names.collect()
+}

@@ -1,0 +1,479 @@
+//! Expressions.
+
+use super::Reader;
+use super::fields::Fields;
+use super::node::{Kind, Node};
+use super::selector::{
+    dccp_option, fib, ipsec, meta, modulus, numgen, option, osf, payload, small, socket, tunnel,
+};
+use crate::json::stateful::NEVER;
+use crate::parse::Fault;
+use crate::parse::error::shown;
+use crate::parse::known::{ct_key, ct_names, needs_direction, version_in, without_direction};
+use crate::syntax::{Element, Expr, Operator, Place, Target, Verdict};
+use chainwright::nft::Family;
+use chainwright::nft::expr::{CtDirection, CtKey, ExthdrOp, RtKey};
+
+/// What an expression is called.
+const KNOWN: [&str; 35] = [
+    "payload",
+    "exthdr",
+    "tcp option",
+    "ip option",
+    "sctp chunk",
+    "dccp option",
+    "meta",
+    "tunnel",
+    "ct",
+    "rt",
+    "socket",
+    "fib",
+    "osf",
+    "ipsec",
+    "numgen",
+    "jhash",
+    "symhash",
+    "prefix",
+    "range",
+    "concat",
+    "set",
+    "map",
+    "elem",
+    "accept",
+    "drop",
+    "continue",
+    "break",
+    "return",
+    "jump",
+    "goto",
+    "&",
+    "|",
+    "^",
+    "<<",
+    ">>",
+];
+
+pub(super) const VERSIONS: [&str; 2] = ["ip", "ip6"];
+
+pub(super) fn operator(sign: &str) -> Option<Operator> {
+    use Operator::{And, LeftShift, Or, RightShift, Xor};
+    let mut all = [And, Or, Xor, LeftShift, RightShift].into_iter();
+    all.find(|operator| operator.sign() == sign)
+}
+
+impl Reader {
+    /// Any expression.
+    pub(super) fn expr(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        match &node.kind {
+            Kind::Text(text) => match text.strip_prefix('@') {
+                Some(name) => self.name_of(name, "a set", node.place).map(Expr::Reference),
+                None if text == "*" => Err(Fault::new(
+                    node.place,
+                    "`*` stands for all other keys of a set: it is an element, and no value",
+                )),
+                None => node.symbol("a value").map(Expr::Symbol),
+            },
+            Kind::Number(_) | Kind::Negative(_) | Kind::Bool(_) => {
+                node.symbol("a value").map(Expr::Symbol)
+            }
+            Kind::List(entries) => self.flags(node, entries),
+            Kind::Object(_) => self.tagged(node),
+            Kind::Null | Kind::OtherNumber => Err(node.wrong(["an expression"])),
+        }
+    }
+
+    /// Several flags.
+    fn flags(self, node: &Node<'_>, entries: &[Node<'_>]) -> Result<Expr, Fault> {
+        let mut flags = Vec::with_capacity(entries.len());
+        for entry in entries {
+            if let Kind::List(_) = entry.kind {
+                return Err(entry.wrong(["a flag"]));
+            }
+            flags.push(self.expr(entry)?);
+        }
+        match (flags.pop(), flags.is_empty()) {
+            (None, _) => Err(Fault::new(node.place, "this list is empty")),
+            (Some(one), true) => Ok(one),
+            (Some(last), false) => {
+                flags.push(last);
+                Ok(Expr::Flags(flags))
+            }
+        }
+    }
+
+    /// What is looked at.
+    pub(super) fn left(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let left = self.expr(node)?;
+        match is_asked(&left) {
+            true => Ok(left),
+            false => Err(Fault::new(
+                node.place,
+                "a constant stands where it is said what is looked at",
+            )
+            .expecting(["an expression like {\"payload\": …}, {\"meta\": …} or {\"ct\": …}"])),
+        }
+    }
+
+    /// An object of one key, which says what it is.
+    fn tagged(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let (key, value) = node.tagged("expression")?;
+        if let Some(verdict) = self.verdict(&key.text, value)? {
+            return Ok(Expr::Verdict(verdict));
+        }
+        match &*key.text {
+            "payload" => payload(value),
+            "exthdr" => option(value, ExthdrOp::IPV6),
+            "tcp option" => option(value, ExthdrOp::TCPOPT),
+            "ip option" => option(value, ExthdrOp::IPV4),
+            "sctp chunk" => option(value, ExthdrOp::SCTP),
+            "dccp option" => dccp_option(value),
+            "meta" => meta(value),
+            "tunnel" => tunnel(value),
+            "ct" => self.ct(value),
+            "rt" => self.rt(value),
+            "socket" => socket(value),
+            "fib" => fib(value),
+            "osf" => osf(value),
+            "ipsec" => ipsec(value),
+            "numgen" => numgen(value),
+            "jhash" | "symhash" => self.hash(value, &key.text),
+            "prefix" => self.prefix(value),
+            "range" => match value.list("two values")? {
+                [from, to] => Ok(Expr::Range(self.boxed(from)?, self.boxed(to)?)),
+                _ => Err(Fault::new(value.place, "a range has two ends")),
+            },
+            "concat" => {
+                let parts = value.list("expressions")?;
+                if parts.len() < 2 {
+                    return Err(Fault::new(value.place, "a concatenation has several parts"));
+                }
+                let parts = parts.iter().map(|part| self.expr(part));
+                Ok(Expr::Concat(parts.collect::<Result<_, _>>()?))
+            }
+            "set" => self.set(value),
+            "map" => {
+                let (asked, map) = self.key_and_map(value, "a map")?;
+                Ok(Expr::Map(Box::new(asked), Box::new(map)))
+            }
+            "elem" => Err(Fault::new(key.place, "an element stands in a set alone")),
+            "opaque" => Err(opaque(key.place)),
+            sign => match operator(sign) {
+                Some(operator) => self.operation(operator, value),
+                None => {
+                    let message = format!("`{}` is no expression", shown(sign));
+                    Err(Fault::new(key.place, message)
+                        .expecting(KNOWN)
+                        .nearest_to(sign))
+                }
+            },
+        }
+    }
+
+    fn boxed(self, node: &Node<'_>) -> Result<Box<Expr>, Fault> {
+        self.expr(node).map(Box::new)
+    }
+
+    /// Two operands; of more the first two are the first of the next.
+    fn operation(self, operator: Operator, node: &Node<'_>) -> Result<Expr, Fault> {
+        let operands = node.list("two operands")?;
+        let [first, others @ ..] = operands else {
+            return Err(Fault::new(node.place, "an operation has two operands"));
+        };
+        if others.is_empty() {
+            return Err(Fault::new(node.place, "an operation has two operands"));
+        }
+        let mut left = self.expr(first)?;
+        for other in others {
+            left = Expr::Binary(operator, Box::new(left), self.boxed(other)?);
+        }
+        Ok(left)
+    }
+
+    fn prefix(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let fields = Fields::new(node, "a prefix", &["addr", "len"])?;
+        let bits = fields.need("len")?;
+        let bits = bits.number("the length of a prefix in bits")?;
+        Ok(Expr::Prefix(self.boxed(fields.need("addr")?)?, bits))
+    }
+
+    /// What is looked up, and the map.
+    pub(super) fn key_and_map(self, node: &Node<'_>, of: &str) -> Result<(Expr, Expr), Fault> {
+        let fields = Fields::new(node, of, &["key", "data"])?;
+        let key = self.left(fields.need("key")?)?;
+        let data = fields.need("data")?;
+        let map = match self.expr(data)? {
+            map @ (Expr::Set(_) | Expr::Reference(_)) => map,
+            _ => {
+                return Err(data.wrong([
+                    "{\"set\": [[key, value], …]}",
+                    "a map's name like \"@name\"",
+                ]));
+            }
+        };
+        Ok((key, map))
+    }
+
+    /// A set that stands in a rule.
+    fn set(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let mut elements = Vec::new();
+        for entry in node.one_or_many() {
+            self.element(entry, &mut |element| elements.push(element))?;
+        }
+        match elements.is_empty() {
+            true => Err(Fault::new(node.place, "a set in a rule has elements")),
+            false => Ok(Expr::Set(elements)),
+        }
+    }
+
+    /// An element of a set, or of a map a list of the key and what it has for that; a set in a set is its elements.
+    pub(super) fn element(
+        self,
+        node: &Node<'_>,
+        take: &mut dyn FnMut(Element),
+    ) -> Result<(), Fault> {
+        match &node.kind {
+            Kind::List(pair) => {
+                let [key, data] = &pair[..] else {
+                    return Err(Fault::new(
+                        node.place,
+                        "an element is a value, or of a map a list of a key and what it has",
+                    ));
+                };
+                let mut element = self.key(key)?;
+                element.data = Some(self.data(data)?);
+                take(element);
+                Ok(())
+            }
+            Kind::Object(entries) => match &entries[..] {
+                [(key, inner)] if key.text == "set" => {
+                    let mut inner = inner.one_or_many().iter();
+                    inner.try_for_each(|entry| self.element(entry, take))
+                }
+                _ => {
+                    take(self.key(node)?);
+                    Ok(())
+                }
+            },
+            _ => {
+                take(self.key(node)?);
+                Ok(())
+            }
+        }
+    }
+
+    /// The key of an element, with what is kept with it.
+    pub(super) fn key(self, node: &Node<'_>) -> Result<Element, Fault> {
+        let value = |node: &Node<'_>| match &node.kind {
+            Kind::Text(text) if text == "*" => Ok(None),
+            Kind::List(_) => Err(node.wrong(["a value"])),
+            _ => self.expr(node).map(Some),
+        };
+        let Kind::Object(entries) = &node.kind else {
+            return Ok(Element::new(value(node)?));
+        };
+        let [(tag, inner)] = &entries[..] else {
+            return Ok(Element::new(value(node)?));
+        };
+        if tag.text != "elem" {
+            return Ok(Element::new(value(node)?));
+        }
+        const KEYS: [&str; 9] = [
+            "val", "timeout", "expires", "comment", "counter", "limit", "quota", "ct count", "last",
+        ];
+        let fields = Fields::new(inner, "an element", &KEYS)?;
+        let mut element = Element::new(value(fields.need("val")?)?);
+        let seconds = |key| match fields.get(key) {
+            None => Ok(None),
+            Some(node) if node.number::<u64>("a time").is_ok_and(|time| time == NEVER) => {
+                Ok(Some(0))
+            }
+            // A time of 0 says nothing.
+            Some(node) => milliseconds(node).map(|time| Some(time).filter(|time| *time > 0)),
+        };
+        element.timeout = seconds("timeout")?;
+        element.expires = seconds("expires")?;
+        if let Some(comment) = fields.get("comment") {
+            element.comment = Some(comment.kept("a comment")?.to_owned());
+        }
+        if let Kind::Object(entries) = &inner.kind {
+            for (key, value) in entries {
+                element.statements.extend(self.stateful(&key.text, value)?);
+            }
+        }
+        Ok(element)
+    }
+
+    /// What a map has for a key.
+    pub(super) fn data(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        match self.expr(node)? {
+            Expr::Verdict(Verdict::Jump(Target::Rules(_)) | Verdict::Goto(Target::Rules(_))) => {
+                Err(Fault::new(
+                    node.place,
+                    "a map leads to chains that have a name",
+                ))
+            }
+            Expr::Reference(_) | Expr::Set(_) => Err(node.wrong(["a value", "a verdict"])),
+            data => Ok(data),
+        }
+    }
+
+    /// A verdict, if that is what the key is.
+    pub(super) fn verdict(self, key: &str, value: &Node<'_>) -> Result<Option<Verdict>, Fault> {
+        let plain = match key {
+            "accept" => Verdict::Accept,
+            "drop" => Verdict::Drop,
+            "continue" => Verdict::Continue,
+            "break" => Verdict::Break,
+            "return" => Verdict::Return,
+            "jump" => return self.target(value).map(|to| Some(Verdict::Jump(to))),
+            "goto" => return self.target(value).map(|to| Some(Verdict::Goto(to))),
+            _ => return Ok(None),
+        };
+        match value.is_bare() {
+            true => Ok(Some(plain)),
+            false => Err(value.wrong(["null"])),
+        }
+    }
+
+    /// Where a jump leads to.
+    fn target(self, node: &Node<'_>) -> Result<Target, Fault> {
+        let fields = Fields::new(node, "a jump", &["target", "rules"])?;
+        match (fields.get("target"), fields.get("rules")) {
+            (Some(target), None) => {
+                let name = target.text("the name of a chain")?;
+                self.name_of(name, "a chain", target.place)
+                    .map(Target::Chain)
+            }
+            (None, Some(rules)) => self.lines(rules).map(Target::Rules),
+            (Some(_), Some(rules)) => Err(Fault::new(
+                rules.place,
+                "a jump leads to a chain or to rules, not to both",
+            )),
+            (None, None) => Err(fields.missing("target")),
+        }
+    }
+
+    fn ct(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let fields = Fields::new(
+            node,
+            "an expression of a connection",
+            &["key", "dir", "family"],
+        )?;
+        let direction = fields.word("dir", "no direction", &["original", "reply"])?;
+        let direction = direction.map(|word| match word {
+            "original" => CtDirection::ORIGINAL,
+            _ => CtDirection::REPLY,
+        });
+        let node = fields.need("key")?;
+        let word = node.text("a key")?;
+        let version = fields.word("family", "no version of IP", &VERSIONS)?;
+        let of_version = match (version, word.split_once(' ')) {
+            (Some(version), _) => Some((version, word)),
+            (None, Some((version, key))) => Some((version, key)),
+            (None, None) => None,
+        };
+        // Addresses with their version.
+        let found = match of_version {
+            Some(("ip", "saddr")) => Some(CtKey::SRC_IP),
+            Some(("ip", "daddr")) => Some(CtKey::DST_IP),
+            Some(("ip6", "saddr")) => Some(CtKey::SRC_IP6),
+            Some(("ip6", "daddr")) => Some(CtKey::DST_IP6),
+            _ => None,
+        };
+        if let Some(key) = found {
+            return Ok(Expr::Ct(key, direction, None));
+        }
+        if let Some(family) = fields.get("family") {
+            let message = "this is not asked of a version of IP: saddr and daddr are";
+            return Err(Fault::new(family.place, message));
+        }
+        let Some(key) = ct_key(word) else {
+            let known = ct_names().map(|(name, _)| name);
+            return Err(node.unknown("nothing that is known of a connection", known));
+        };
+        if needs_direction(key) && direction.is_none() {
+            let hint = "say which: \"dir\": \"original\" or \"reply\"";
+            return Err(without_direction(&shown(word), node.place).with_hint(hint));
+        }
+        Ok(Expr::Ct(key, direction, version_in(self.family, key)))
+    }
+
+    fn rt(self, node: &Node<'_>) -> Result<Expr, Fault> {
+        let fields = Fields::new(node, "an expression of a route", &["key", "family"])?;
+        let version = fields.word("family", "no version of IP", &VERSIONS)?;
+        let keys = ["classid", "nexthop", "mtu", "ipsec"];
+        let key = fields
+            .need("key")?
+            .word("nothing that is known of a route", &keys)?;
+        let key = match (key, version) {
+            ("nexthop", Some("ip6")) => RtKey::NEXTHOP6,
+            ("nexthop", None) if self.family == Family::IP6 => RtKey::NEXTHOP6,
+            ("nexthop", _) => RtKey::NEXTHOP4,
+            (_, Some(_)) => {
+                let place = fields.need("family")?.place;
+                return Err(Fault::new(place, "this is not asked of a version of IP"));
+            }
+            ("classid", None) => RtKey::CLASSID,
+            ("mtu", None) => RtKey::TCPMSS,
+            (_, None) => RtKey::XFRM,
+        };
+        Ok(Expr::Rt(key))
+    }
+
+    fn hash(self, node: &Node<'_>, word: &str) -> Result<Expr, Fault> {
+        let of_key = word == "jhash";
+        let known: &[&str] = match of_key {
+            true => &["mod", "seed", "offset", "expr"],
+            false => &["mod", "offset"],
+        };
+        let fields = Fields::new(node, "a hash", known)?;
+        let key = match of_key {
+            true => Some(Box::new(self.left(fields.need("expr")?)?)),
+            false => None,
+        };
+        Ok(Expr::Hash {
+            key,
+            modulus: modulus(&fields)?,
+            seed: small(&fields, "seed", "a seed")?,
+            offset: small(&fields, "offset", "an offset")?.unwrap_or(0),
+        })
+    }
+}
+
+/// That nft has no words for it.
+pub(super) fn opaque(place: Place) -> Fault {
+    Fault::new(
+        place,
+        "this stands for what nft has no words for, which nothing can be made of",
+    )
+    .with_hint("copies of rulesets that have such rules are made with `backup`")
+}
+
+/// Whether something of a packet is looked at, and not only constants.
+fn is_asked(expr: &Expr) -> bool {
+    match expr {
+        Expr::Payload(_)
+        | Expr::Option(_)
+        | Expr::Meta(_)
+        | Expr::Tunnel(_)
+        | Expr::Ct(..)
+        | Expr::Rt(_)
+        | Expr::Socket(..)
+        | Expr::Fib(..)
+        | Expr::Osf { .. }
+        | Expr::Xfrm { .. }
+        | Expr::Numgen { .. }
+        | Expr::Hash { .. } => true,
+        Expr::Binary(_, left, _) | Expr::Map(left, _) => is_asked(left),
+        Expr::Concat(parts) => parts.iter().all(is_asked),
+        _ => false,
+    }
+}
+
+/// Seconds, in milliseconds.
+pub(super) fn milliseconds(node: &Node<'_>) -> Result<u64, Fault> {
+    let seconds: u64 = node.number("a number of seconds")?;
+    seconds
+        .checked_mul(1000)
+        .ok_or_else(|| Fault::new(node.place, "this is longer than can be counted"))
+}

@@ -1,0 +1,315 @@
+//! From libnftables' JSON to the commands that the text reader makes of text.
+//!
+//! | in | is |
+//! |---|---|
+//! | `node` | JSON itself, with places |
+//! | `fields` | the keys of an object, none of which is passed over |
+//! | `object`, `statement`, `expr`, `stateful` | as in the writer |
+//! | `selector` | what can be looked at |
+
+mod expr;
+mod fields;
+pub(super) mod node;
+mod object;
+mod selector;
+mod stateful;
+mod statement;
+mod tunnel;
+
+use std::collections::HashSet;
+
+use self::fields::Fields;
+use self::node::{Key, Kind as Json, Node};
+use self::object::stateful;
+use crate::parse::error::shown;
+use crate::parse::question::KINDS;
+use crate::parse::script::{FAMILIES, OBJECTS, VERBS};
+use crate::parse::tree::Kind;
+use crate::parse::{Command, Error, Fault, Object, Source, Sources, Verb};
+use crate::syntax::{Expr, Place, Statement, Target, Verdict};
+use chainwright::nft::expr::ObjectType;
+use chainwright::nft::{Family, SetFlags};
+
+/// The schema that is read.
+const SCHEMA: u64 = 1;
+
+/// Reads what is in a table of this family.
+#[derive(Debug, Clone, Copy)]
+struct Reader {
+    family: Family,
+}
+
+/// What a document says, and the document.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub(crate) fn parse(source: Source) -> Result<(Vec<Command>, Sources), Error> {
+    let mut sources = Sources::default();
+    let read = |sources: &mut Sources| {
+        let index = sources.add(source, Place::default())?;
+        let text = sources.text(index);
+        document(&node::document(index, &text)?)
+    };
+    match read(&mut sources) {
+        Ok(commands) => Ok((commands, sources)),
+        Err(fault) => Err(sources.explain(fault)),
+    }
+}
+
+/// Where in a run of objects without a verb those of a kind stand: what others name comes before them, as in the block
+/// of a table.
+fn rank(object: &Object) -> usize {
+    match object {
+        Object::Table(_) => 0,
+        Object::Chain(_) => 1,
+        Object::Stateful(_) => 2,
+        Object::Set(_) => 3,
+        Object::Elements(_) => 4,
+        Object::Flowtable(_) => 5,
+        _ => 6,
+    }
+}
+
+/// A set by its family, table and name.
+type SetName = (Family, Vec<u8>, Vec<u8>);
+
+/// Marks the sets that rules change as dynamic, which the kernel wants and listings of nft up to 1.0.6 do not say.
+fn mark_dynamic(commands: &mut [Command]) {
+    fn collect<'s>(statements: impl Iterator<Item = &'s Statement>, names: &mut Vec<&'s str>) {
+        for statement in statements {
+            match statement {
+                Statement::Update { set, .. } => names.push(set),
+                Statement::Verdict(Expr::Verdict(
+                    Verdict::Jump(Target::Rules(lines)) | Verdict::Goto(Target::Rules(lines)),
+                )) => {
+                    for line in lines {
+                        collect(line.statements.iter(), names);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    let mut changed: HashSet<SetName> = HashSet::new();
+    for command in &*commands {
+        if let Object::Rule(rule) = &command.object {
+            let mut names = Vec::new();
+            collect(rule.statements.iter().map(|(each, _)| each), &mut names);
+            let of_table =
+                |name: &str| (rule.family, rule.table.to_vec(), name.as_bytes().to_vec());
+            changed.extend(names.into_iter().map(of_table));
+        }
+    }
+    if changed.is_empty() {
+        return;
+    }
+    for command in commands {
+        if let Object::Set(declared) = &mut command.object {
+            let set = &mut declared.set;
+            let (Some(table), Some(name)) = (&set.table, &set.name) else {
+                continue;
+            };
+            if changed.contains(&(set.family, table.to_vec(), name.to_vec())) {
+                set.flags = Some(set.flags.unwrap_or_default() | SetFlags::EVAL);
+            }
+        }
+    }
+}
+
+/// How deep parts of a command may stand in one another: more than those of text, and no more than fits on any stack.
+const DEEPEST: usize = 1024;
+
+/// How deep what is made of a node stands in itself: of an operation each operand is one more.
+fn depth(node: &Node<'_>) -> usize {
+    let deepest = |nodes: &[Node<'_>]| nodes.iter().map(depth).max().unwrap_or(0);
+    match &node.kind {
+        Json::List(entries) => 1 + deepest(entries),
+        Json::Object(entries) => {
+            let each = entries.iter().map(|(key, value)| match &value.kind {
+                Json::List(operands) if expr::operator(&key.text).is_some() => {
+                    operands.len() + deepest(operands)
+                }
+                _ => 1 + depth(value),
+            });
+            each.max().unwrap_or(0)
+        }
+        _ => 0,
+    }
+}
+
+fn document(node: &Node<'_>) -> Result<Vec<Command>, Fault> {
+    let fields = Fields::new(node, "a document", &["nftables"])?;
+    let entries = fields.need("nftables")?.list("commands and objects")?;
+    let mut commands = Vec::with_capacity(entries.len());
+    // Objects without a verb, as listings have them: a set's elements stay behind it.
+    let mut listed: Vec<Vec<Command>> = Vec::new();
+    let settle = |listed: &mut Vec<Vec<Command>>, commands: &mut Vec<Command>| {
+        listed.sort_by_key(|each| each.first().map(|command| rank(&command.object)));
+        let first = commands.len();
+        commands.extend(listed.drain(..).flatten());
+        mark_dynamic(&mut commands[first..]);
+    };
+    for entry in entries {
+        let (key, value) = entry.tagged("command or object")?;
+        if depth(value) > DEEPEST {
+            let message = format!("its parts stand in one another more than {DEEPEST} deep");
+            return Err(Fault::new(key.place, message));
+        }
+        if key.text == "metainfo" {
+            metainfo(value)?;
+            continue;
+        }
+        let verb = VERBS.iter().find(|(word, _)| *word == key.text);
+        match verb {
+            Some((_, verb)) => {
+                settle(&mut listed, &mut commands);
+                commands.extend(command(*verb, value)?);
+            }
+            None => {
+                let place = key.place_with(value);
+                match object::commands(Verb::Add, &key.text, value, place, false)? {
+                    Some(found) if key.text != "meter" => listed.push(found),
+                    _ => return Err(no_command(key)),
+                }
+            }
+        }
+    }
+    settle(&mut listed, &mut commands);
+    Ok(commands)
+}
+
+fn objects() -> impl Iterator<Item = &'static str> {
+    OBJECTS.into_iter().chain(stateful().map(|(word, _)| word))
+}
+
+fn no_command(key: &Key<'_>) -> Fault {
+    if key.text == "opaque" {
+        return expr::opaque(key.place);
+    }
+    let verbs = VERBS.iter().map(|(word, _)| *word);
+    let known = verbs.chain(objects()).chain(["metainfo"]);
+    let message = format!("`{}` is no command and no object", shown(&key.text));
+    Fault::new(key.place, message)
+        .expecting(known)
+        .nearest_to(&key.text)
+}
+
+/// What wrote the document, of which the schema counts.
+fn metainfo(node: &Node<'_>) -> Result<(), Fault> {
+    let known = ["version", "release_name", "json_schema_version"];
+    let fields = Fields::new(node, "what is said of the document", &known)?;
+    for key in ["version", "release_name"] {
+        if let Some(node) = fields.get(key) {
+            node.text("a name")?;
+        }
+    }
+    match fields.get("json_schema_version") {
+        None => Ok(()),
+        Some(node) => match node.number::<u64>("the number of a schema")? {
+            0..=SCHEMA => Ok(()),
+            version => Err(Fault::new(
+                node.place,
+                format!(
+                    "documents of schema {version} are not known: {SCHEMA} is the newest that is"
+                ),
+            )),
+        },
+    }
+}
+
+/// What a verb is about.
+fn command(verb: Verb, node: &Node<'_>) -> Result<Vec<Command>, Fault> {
+    // What these are about is plain, and the crate `nftables` does not say it.
+    let is_plain = match &node.kind {
+        Json::Object(entries) => entries.iter().any(|(key, _)| key.text == "family"),
+        _ => false,
+    };
+    let plain = match verb {
+        Verb::Replace if is_plain => Some("rule"),
+        Verb::Rename if is_plain => Some("chain"),
+        _ => None,
+    };
+    if let Some(kind) = plain {
+        let found = object::commands(verb, kind, node, node.place, true)?;
+        return Ok(found.unwrap_or_default());
+    }
+    let (key, value) = node.tagged("object")?;
+    let place = key.place_with(value);
+    let known: Vec<&str> = match verb {
+        Verb::Insert | Verb::Replace => vec!["rule"],
+        Verb::Rename => vec!["chain"],
+        Verb::Flush => vec!["ruleset", "table", "chain", "set", "map", "meter"],
+        Verb::Reset => crate::parse::RESET.to_vec(),
+        Verb::List => {
+            let singles = ["ruleset", "meter"].into_iter().chain(objects());
+            singles.chain(kinds().map(|(word, _)| word)).collect()
+        }
+        Verb::Get => vec!["element"],
+        Verb::Add | Verb::Create | Verb::Delete | Verb::Destroy => objects().collect(),
+    };
+    if !known.contains(&&*key.text) {
+        if key.text == "opaque" {
+            return Err(expr::opaque(key.place));
+        }
+        let word = VERBS.iter().find(|(_, known)| *known == verb);
+        let word = word.map_or("", |(word, _)| word);
+        let message = format!("`{}` is nothing for `{word}`", shown(&key.text));
+        return Err(Fault::new(key.place, message)
+            .expecting(known)
+            .nearest_to(&key.text));
+    }
+    if key.text == "ruleset" {
+        let (family, table) = any_family(value)?;
+        if table.is_some() {
+            let message = "a ruleset is that of a family or of all of them, not of a table";
+            return Err(Fault::new(value.place, message));
+        }
+        let object = Object::Ruleset(family);
+        return Ok(vec![Command {
+            verb,
+            object,
+            place,
+        }]);
+    }
+    if let Some((_, kind)) = kinds().find(|(word, _)| *word == key.text) {
+        let (family, table) = any_family(value)?;
+        let object = Object::Kind(kind, family, table.map(Into::into));
+        return Ok(vec![Command {
+            verb,
+            object,
+            place,
+        }]);
+    }
+    match object::commands(verb, &key.text, value, place, true)? {
+        Some(commands) => Ok(commands),
+        None => Err(no_command(key)),
+    }
+}
+
+/// Kinds of objects, of which all are listed or reset.
+fn kinds() -> impl Iterator<Item = (&'static str, Kind)> {
+    let of_connections = [
+        ("ct helpers", Kind::Stateful(ObjectType::CT_HELPER)),
+        ("ct timeouts", Kind::Stateful(ObjectType::CT_TIMEOUT)),
+        ("ct expectations", Kind::Stateful(ObjectType::CT_EXPECT)),
+    ];
+    KINDS.into_iter().chain(of_connections)
+}
+
+/// A family or all of them, and perhaps a table.
+fn any_family(node: &Node<'_>) -> Result<(Family, Option<String>), Fault> {
+    if node.is_null() {
+        return Ok((Family::UNSPEC, None));
+    }
+    let fields = Fields::new(node, "what is meant", &["family", "table"])?;
+    let word = fields.word("family", "no family", &FAMILIES)?;
+    let family = word.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
+    let table = match fields.get("table") {
+        None => None,
+        Some(node) => {
+            let name = object::checked(node.text("the name of a table")?, "a table", node.place)?;
+            Some(name.to_owned())
+        }
+    };
+    Ok((family, table))
+}

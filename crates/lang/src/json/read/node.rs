@@ -1,0 +1,347 @@
+//! JSON itself: a document as a tree, of which each part knows where it stands.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use crate::parse::Fault;
+use crate::parse::error::shown;
+use crate::syntax::Place;
+
+/// How deep lists and objects may stand in one another: a little more than 128 operations do, which is what a set of
+/// labels is at most.
+const DEEPEST: usize = 320;
+/// Up to how many keys of an object are compared one by one.
+const FEW: usize = 16;
+
+/// A value, and its place.
+#[derive(Debug)]
+pub(in crate::json) struct Node<'t> {
+    pub(in crate::json) kind: Kind<'t>,
+    pub(in crate::json) place: Place,
+}
+
+/// What a value is.
+#[derive(Debug)]
+pub(in crate::json) enum Kind<'t> {
+    Null,
+    Bool(bool),
+    Number(u64),
+    /// A number below zero, without its sign.
+    Negative(u64),
+    /// A number that is no whole one, or too large.
+    OtherNumber,
+    Text(Cow<'t, str>),
+    List(Vec<Node<'t>>),
+    /// Each key is there once.
+    Object(Vec<(Key<'t>, Node<'t>)>),
+}
+
+/// The key of an entry, and its place.
+#[derive(Debug)]
+pub(in crate::json) struct Key<'t> {
+    pub(in crate::json) text: Cow<'t, str>,
+    pub(in crate::json) place: Place,
+}
+
+/// Reads a whole text, which is this one of the sources.
+///
+/// # Errors
+/// What is no JSON in it, first.
+pub(in crate::json) fn document(source: u32, text: &str) -> Result<Node<'_>, Fault> {
+    let mut reader = Reader {
+        source,
+        text,
+        at: 0,
+        depth: 0,
+    };
+    let node = reader.value()?;
+    reader.blanks();
+    match reader.at == text.len() {
+        true => Ok(node),
+        false => Err(reader.unexpected(["the end of the text"])),
+    }
+}
+
+struct Reader<'t> {
+    source: u32,
+    text: &'t str,
+    at: usize,
+    depth: usize,
+}
+
+impl<'t> Reader<'t> {
+    fn peek(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.at += 1;
+        }
+    }
+
+    /// From there to here. Texts are shorter than places count.
+    fn since(&self, start: usize) -> Place {
+        Place {
+            source: self.source,
+            start: start as u32,
+            end: self.at as u32,
+        }
+    }
+
+    /// That what stands here does not belong here.
+    fn unexpected<const N: usize>(&self, expected: [&str; N]) -> Fault {
+        let rest = self.text.get(self.at..).unwrap_or_default();
+        let is_of_word = |c: char| c.is_alphanumeric() || matches!(c, '_' | '-' | '+' | '.');
+        let length = rest.find(|c| !is_of_word(c)).unwrap_or(rest.len());
+        let length = match length {
+            0 => rest.chars().next().map_or(0, char::len_utf8),
+            length => length,
+        };
+        let place = Place {
+            end: (self.at + length) as u32,
+            ..self.since(self.at)
+        };
+        let message = match rest.get(..length) {
+            None | Some("") => "the text ends too early".to_owned(),
+            Some(word) => format!("`{}` does not belong here", shown(word)),
+        };
+        Fault::new(place, message).expecting(expected)
+    }
+
+    fn value(&mut self) -> Result<Node<'t>, Fault> {
+        self.blanks();
+        let start = self.at;
+        let kind = match self.peek() {
+            Some(b'{') => self.deeper(Self::object)?,
+            Some(b'[') => self.deeper(Self::list)?,
+            Some(b'"') => Kind::Text(self.string()?),
+            Some(b'-' | b'0'..=b'9') => self.number()?,
+            _ => {
+                let rest = self.text.get(self.at..).unwrap_or_default();
+                let word = rest.split(|c: char| !c.is_alphanumeric()).next();
+                let kind = match word {
+                    Some("null") => Kind::Null,
+                    Some("true") => Kind::Bool(true),
+                    Some("false") => Kind::Bool(false),
+                    _ => return Err(self.unexpected(["a value"])),
+                };
+                self.at += word.map_or(0, str::len);
+                kind
+            }
+        };
+        Ok(Node {
+            kind,
+            place: self.since(start),
+        })
+    }
+
+    fn deeper(
+        &mut self,
+        what: fn(&mut Self) -> Result<Kind<'t>, Fault>,
+    ) -> Result<Kind<'t>, Fault> {
+        if self.depth >= DEEPEST {
+            let message =
+                format!("lists and objects stand in one another more than {DEEPEST} deep");
+            let place = self.since(self.at);
+            let end = place.end + 1; // the bracket
+            return Err(Fault::new(Place { end, ..place }, message));
+        }
+        self.depth += 1;
+        self.at += 1;
+        let read = what(self);
+        self.depth -= 1;
+        read
+    }
+
+    /// Whether a list or an object ends here; if it does not, the next entry begins here.
+    fn is_over(&mut self, is_first: bool, end: u8, end_name: &str) -> Result<bool, Fault> {
+        self.blanks();
+        match self.peek() {
+            Some(found) if found == end => {
+                self.at += 1;
+                Ok(true)
+            }
+            _ if is_first => Ok(false),
+            Some(b',') => {
+                self.at += 1;
+                Ok(false)
+            }
+            _ => Err(self.unexpected([",", end_name])),
+        }
+    }
+
+    fn list(&mut self) -> Result<Kind<'t>, Fault> {
+        let mut entries = Vec::new();
+        while !self.is_over(entries.is_empty(), b']', "]")? {
+            entries.push(self.value()?);
+        }
+        Ok(Kind::List(entries))
+    }
+
+    fn object(&mut self) -> Result<Kind<'t>, Fault> {
+        let mut entries: Vec<(Key<'t>, Node<'t>)> = Vec::new();
+        let mut seen = HashSet::new();
+        while !self.is_over(entries.is_empty(), b'}', "}")? {
+            self.blanks();
+            if self.peek() != Some(b'"') {
+                return Err(self.unexpected(["a key in quotation marks"]));
+            }
+            let start = self.at;
+            let text = self.string()?;
+            let place = self.since(start);
+            if entries.len() == FEW {
+                seen.extend(entries.iter().map(|(key, _)| key.text.clone()));
+            }
+            let is_twice = match entries.len() < FEW {
+                true => entries.iter().any(|(key, _)| key.text == text),
+                false => !seen.insert(text.clone()),
+            };
+            if is_twice {
+                let message = format!("`{}` is said twice", shown(&text));
+                return Err(Fault::new(place, message));
+            }
+            self.blanks();
+            if self.peek() != Some(b':') {
+                return Err(self.unexpected([":"]));
+            }
+            self.at += 1;
+            let value = self.value()?;
+            entries.push((Key { text, place }, value));
+        }
+        Ok(Kind::Object(entries))
+    }
+
+    fn number(&mut self) -> Result<Kind<'t>, Fault> {
+        let start = self.at;
+        let is_of_number =
+            |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'.');
+        while self.peek().is_some_and(is_of_number) {
+            self.at += 1;
+        }
+        let word = self.text.get(start..self.at).unwrap_or_default();
+        let (is_negative, digits) = match word.strip_prefix('-') {
+            Some(digits) => (true, digits),
+            None => (false, word),
+        };
+        let wrong = || {
+            let message = format!("`{}` is no number of JSON", shown(word));
+            Fault::new(self.since(start), message)
+        };
+        let whole = digits.bytes().take_while(u8::is_ascii_digit).count();
+        if whole == 0 || (whole > 1 && digits.starts_with('0')) {
+            return Err(wrong());
+        }
+        if whole == digits.len() {
+            return Ok(match (digits.parse(), is_negative) {
+                (Ok(number), false) => Kind::Number(number),
+                (Ok(number), true) => Kind::Negative(number),
+                (Err(_), _) => Kind::OtherNumber,
+            });
+        }
+        // What Rust reads as one, but for words.
+        let rest = &digits[whole..];
+        let is_number = rest.starts_with(['.', 'e', 'E'])
+            && !rest.starts_with(".e")
+            && !rest.starts_with(".E")
+            && !rest.ends_with('.')
+            && digits.parse::<f64>().is_ok();
+        match is_number {
+            true => Ok(Kind::OtherNumber),
+            false => Err(wrong()),
+        }
+    }
+
+    /// Characters in quotation marks.
+    fn string(&mut self) -> Result<Cow<'t, str>, Fault> {
+        let begin = self.at;
+        self.at += 1;
+        let mut start = self.at;
+        let mut unescaped = String::new();
+        loop {
+            match self.peek() {
+                Some(b'"') => {
+                    let rest = self.text.get(start..self.at).unwrap_or_default();
+                    self.at += 1;
+                    return Ok(match unescaped.is_empty() {
+                        true => Cow::Borrowed(rest),
+                        false => Cow::Owned(unescaped + rest),
+                    });
+                }
+                Some(b'\\') => {
+                    unescaped += self.text.get(start..self.at).unwrap_or_default();
+                    unescaped.push(self.escaped()?);
+                    start = self.at;
+                }
+                Some(0..=0x1f) => {
+                    let place = self.since(self.at);
+                    let end = place.end + 1;
+                    let message = "a line does not end and a control character does not stand in quotation marks";
+                    return Err(Fault::new(Place { end, ..place }, message));
+                }
+                Some(_) => self.at += 1,
+                None => {
+                    let message = "these quotation marks have no second ones";
+                    let place = Place {
+                        end: begin as u32 + 1,
+                        ..self.since(begin)
+                    };
+                    return Err(Fault::new(place, message));
+                }
+            }
+        }
+    }
+
+    /// The character that stands for a backslash and what is behind it.
+    fn escaped(&mut self) -> Result<char, Fault> {
+        let start = self.at;
+        self.at += 1;
+        let byte = self.peek();
+        if byte.is_some_and(|byte| byte.is_ascii()) {
+            self.at += 1;
+        }
+        let character = match byte {
+            Some(sign @ (b'"' | b'\\' | b'/')) => Some(char::from(sign)),
+            Some(b'b') => Some('\u{8}'),
+            Some(b'f') => Some('\u{c}'),
+            Some(b'n') => Some('\n'),
+            Some(b'r') => Some('\r'),
+            Some(b't') => Some('\t'),
+            Some(b'u') => self.of_number(),
+            _ => None,
+        };
+        match character {
+            Some('\0') => Err(Fault::new(
+                self.since(start),
+                "no text that the kernel takes has a NUL",
+            )),
+            Some(character) => Ok(character),
+            None => Err(Fault::new(
+                self.since(start),
+                "this stands for no character",
+            )),
+        }
+    }
+
+    /// The character of the digits behind `\u`, of which there may be two pairs.
+    fn of_number(&mut self) -> Option<char> {
+        let first = self.four_digits()?;
+        if !(0xd800..0xdc00).contains(&first) {
+            return char::from_u32(first);
+        }
+        let rest = self.text.get(self.at..)?;
+        rest.starts_with("\\u").then_some(())?;
+        self.at += 2;
+        let second = self.four_digits()?;
+        (0xdc00..0xe000).contains(&second).then_some(())?;
+        char::from_u32(0x1_0000 + ((first - 0xd800) << 10) + (second - 0xdc00))
+    }
+
+    fn four_digits(&mut self) -> Option<u32> {
+        let digits = self.text.get(self.at..self.at + 4)?;
+        let is_all = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        is_all.then_some(())?;
+        self.at += 4;
+        u32::from_str_radix(digits, 16).ok()
+    }
+}

@@ -1,0 +1,557 @@
+//! Tables and what is in them.
+
+use super::Reader;
+use super::expr::milliseconds;
+use super::fields::Fields;
+use super::node::{Kind, Node};
+use super::stateful::object;
+use crate::list::object::object_name;
+use crate::parse::chain::{HOOKS, TYPES, hook_number, named_devices, priority_of};
+use crate::parse::error::shown;
+use crate::parse::known::type_names;
+use crate::parse::parser::LONGEST_NAME;
+use crate::parse::script::{CT_OBJECTS, FAMILIES, InTable, STATEFUL, only_named};
+use crate::parse::{
+    Command, Declared, ElementList, Elements, Fault, Object, Position, Rule, SetDeclaration, Verb,
+    set, table,
+};
+use crate::syntax::{Expr, Place, Statement};
+use chainwright::nft::expr::ObjectType;
+use chainwright::nft::{
+    Chain, ChainFlags, DataType, Devices, Family, Flowtable, FlowtableFlags, Hook, Milliseconds,
+    Milliseconds32, Name, Policy, Set, SetFlags, SetPolicy, Table, TableFlags,
+};
+
+/// Stateful objects by their words.
+pub(super) fn stateful() -> impl Iterator<Item = (&'static str, ObjectType)> {
+    let all = STATEFUL.into_iter().chain(CT_OBJECTS);
+    all.map(|(_, object_type)| (object_name(object_type), object_type))
+}
+
+const TABLE: [&str; 5] = ["family", "name", "handle", "flags", "comment"];
+const CHAIN: [&str; 12] = [
+    "family", "table", "name", "handle", "newname", "type", "hook", "prio", "dev", "policy",
+    "flags", "comment",
+];
+const RULE: [&str; 7] = [
+    "family", "table", "chain", "expr", "handle", "index", "comment",
+];
+const SET: [&str; 16] = [
+    "family",
+    "table",
+    "name",
+    "handle",
+    "type",
+    "policy",
+    "flags",
+    "elem",
+    "timeout",
+    "gc-interval",
+    "size",
+    "count", // how many elements there are, as nft 1.1.7 writes it
+    "auto-merge",
+    "comment",
+    "stmt",
+    "map",
+];
+const FLOWTABLE: [&str; 8] = [
+    "family", "table", "name", "handle", "hook", "prio", "dev", "flags",
+];
+
+/// An object's family and table, and the reader of what is in it.
+pub(super) fn in_table(fields: &Fields<'_, '_>) -> Result<(InTable, Reader), Fault> {
+    let family = family(fields)?;
+    let table = name(fields, "table", "a table")?;
+    Ok((InTable { family, table }, Reader { family }))
+}
+
+pub(super) fn family(fields: &Fields<'_, '_>) -> Result<Family, Fault> {
+    let word = fields.need("family")?.word("no family", &FAMILIES)?;
+    Ok(Family::from_name(word).unwrap_or_default())
+}
+
+/// A name that must be there.
+pub(super) fn name(fields: &Fields<'_, '_>, key: &str, of: &str) -> Result<Name<'static>, Fault> {
+    let node = fields.need(key)?;
+    let text = node.text(&format!("the name of {of}"))?;
+    checked(text, of, node.place).map(|name| name.to_owned().into())
+}
+
+/// A name that the kernel takes.
+pub(super) fn checked<'n>(name: &'n str, of: &str, place: Place) -> Result<&'n str, Fault> {
+    match name.len() {
+        0 => Err(Fault::new(place, format!("the name of {of} is empty"))),
+        _ if name.contains(char::REPLACEMENT_CHARACTER) => {
+            let message = format!("the name of {of} has bytes that JSON cannot hold");
+            Err(Fault::new(place, message))
+        }
+        1..=LONGEST_NAME => Ok(name),
+        _ => {
+            let message = format!("a name has at most {LONGEST_NAME} bytes");
+            Err(Fault::new(place, message))
+        }
+    }
+}
+
+/// A handle in the place of a name, where there is none; what is flushed has a name.
+pub(super) fn handle_instead(verb: Verb, fields: &Fields<'_, '_>) -> Result<Option<u64>, Fault> {
+    if verb == Verb::Flush {
+        fields.need("name")?;
+    }
+    match fields.has("name") {
+        true => Ok(None),
+        false => fields.number("handle", "a handle"),
+    }
+}
+
+/// Whether a verb is about something that is there, by its name or its handle.
+pub(super) const fn is_by_name(verb: Verb) -> bool {
+    !matches!(
+        verb,
+        Verb::Add | Verb::Create | Verb::Insert | Verb::Replace
+    )
+}
+
+/// A comment, put where it belongs.
+fn commented<T>(
+    fields: &Fields<'_, '_>,
+    object: T,
+    put: impl FnOnce(T, &str) -> Result<T, String>,
+) -> Result<T, Fault> {
+    match fields.get("comment") {
+        None => Ok(object),
+        Some(node) => {
+            let comment = node.kept("a comment")?;
+            put(object, comment).map_err(|error| Fault::new(node.place, error))
+        }
+    }
+}
+
+/// The names of devices.
+fn devices(node: &Node<'_>) -> Result<Devices<'static>, Fault> {
+    let names = node.one_or_many().iter();
+    let names: Vec<&str> = names
+        .map(|node| checked(node.text("the name of a device")?, "a device", node.place))
+        .collect::<Result<_, _>>()?;
+    Ok(named_devices(names.into_iter()))
+}
+
+/// What is done with an object of this kind; `None` if there is no such kind.
+pub(super) fn commands(
+    verb: Verb,
+    kind: &str,
+    node: &Node<'_>,
+    place: Place,
+    is_said: bool,
+) -> Result<Option<Vec<Command>>, Fault> {
+    let object = match kind {
+        "table" => Object::Table(self::table(verb, node)?),
+        "chain" => chain(verb, node)?,
+        "rule" => Object::Rule(Box::new(rule(verb, node, is_said)?)),
+        "set" | "map" | "meter" => {
+            let mut commands = set(verb, node, kind == "map", place)?;
+            if let [Command { object, .. }] = &mut commands[..]
+                && let (Object::Set(declared), Verb::List, "meter") = (&*object, verb, kind)
+            {
+                *object = Object::Meter(declared.set.clone());
+            }
+            return Ok(Some(commands));
+        }
+        "element" => elements(node)?,
+        "flowtable" => Object::Flowtable(flowtable(verb, node)?),
+        kind => match stateful().find(|(word, _)| *word == kind) {
+            Some((_, object_type)) => {
+                Object::Stateful(object(verb, object_type, kind, node, place)?)
+            }
+            None => return Ok(None),
+        },
+    };
+    Ok(Some(vec![Command {
+        verb,
+        object,
+        place,
+    }]))
+}
+
+fn table(verb: Verb, node: &Node<'_>) -> Result<Table<'static>, Fault> {
+    let fields = Fields::new(node, "a table", &TABLE)?;
+    let family = family(&fields)?;
+    if is_by_name(verb) {
+        let handle = handle_instead(verb, &fields)?;
+        return Ok(Table {
+            family,
+            name: match handle {
+                Some(_) => None,
+                None => Some(name(&fields, "name", "a table")?),
+            },
+            handle,
+            ..Table::default()
+        });
+    }
+    let mut table = Table::new(family, name(&fields, "name", "a table")?);
+    let words = fields.words(
+        "flags",
+        "no flag of a table",
+        &table::FLAGS.map(|(word, _)| word),
+    )?;
+    for word in words {
+        let found = table::FLAGS.iter().find(|(known, _)| *known == word);
+        let flag = found.map_or(TableFlags::default(), |(_, flag)| *flag);
+        table.flags = Some(table.flags.unwrap_or_default() | flag);
+    }
+    commented(&fields, table, |table, comment| {
+        table
+            .with_comment(comment)
+            .map_err(|error| error.to_string())
+    })
+}
+
+fn chain(verb: Verb, node: &Node<'_>) -> Result<Object, Fault> {
+    let fields = Fields::new(node, "a chain", &CHAIN)?;
+    let (at, _) = in_table(&fields)?;
+    if verb != Verb::Rename
+        && let Some(renamed) = fields.get("newname")
+    {
+        return Err(Fault::new(
+            renamed.place,
+            "a chain gets another name by `rename`",
+        ));
+    }
+    if is_by_name(verb) {
+        // A listing's chain is what it was, also if it is deleted.
+        if let Some(devices) = fields.get("dev")
+            && !fields.has("hook")
+        {
+            let message = "devices are not deleted by themselves here";
+            return Err(Fault::new(devices.place, message)
+                .with_hint("in nft's text they are: delete chain … { devices = { … }; }"));
+        }
+        let handle = handle_instead(verb, &fields)?;
+        let chain = Chain {
+            family: at.family,
+            table: Some(at.table),
+            name: match handle {
+                Some(_) => None,
+                None => Some(name(&fields, "name", "a chain")?),
+            },
+            handle,
+            ..Chain::default()
+        };
+        return Ok(match verb {
+            Verb::Rename => Object::Renamed(chain, name(&fields, "newname", "a chain")?),
+            _ => Object::Chain(chain),
+        });
+    }
+    let mut chain = Chain::new(at.family, at.table, name(&fields, "name", "a chain")?);
+    if ["type", "hook", "prio", "dev"]
+        .iter()
+        .any(|key| fields.has(key))
+    {
+        let kind = fields.need("type")?.word("no type of a chain", &TYPES)?;
+        let node = fields.need("hook")?;
+        let word = node.word("no hook", &HOOKS)?;
+        let mut hook = Hook {
+            number: Some(hook_number(chain.family, word, node.place)?),
+            priority: Some(priority(fields.need("prio")?, chain.family, word)?),
+            ..Hook::default()
+        };
+        match fields.get("dev").map(|node| (&node.kind, node)) {
+            None => {}
+            Some((Kind::Text(device), node)) => {
+                let device = checked(device, "a device", node.place)?;
+                match device.ends_with('*') {
+                    true => hook.devices = Some(devices(node)?),
+                    false => hook.device = Some(device.to_owned().into()),
+                }
+            }
+            Some((_, node)) => hook.devices = Some(devices(node)?),
+        }
+        chain.chain_type = Some(kind.to_owned().into());
+        chain.hook = Some(hook);
+    }
+    let policy = fields.word("policy", "no policy of a chain", &["accept", "drop"])?;
+    chain.policy = policy.map(|word| match word {
+        "drop" => Policy::DROP,
+        _ => Policy::ACCEPT,
+    });
+    if !fields
+        .words("flags", "no flag of a chain", &["offload"])?
+        .is_empty()
+    {
+        chain.flags = Some(ChainFlags::HW_OFFLOAD);
+    }
+    let chain = commented(&fields, chain, |chain, comment| {
+        chain
+            .with_comment(comment)
+            .map_err(|error| error.to_string())
+    })?;
+    Ok(Object::Chain(chain))
+}
+
+/// A priority by its number or name.
+fn priority(node: &Node<'_>, family: Family, hook: &str) -> Result<i32, Fault> {
+    match node.kind {
+        Kind::Number(_) | Kind::Negative(_) | Kind::Text(_) => {
+            priority_of(&node.symbol("a priority")?, family, hook)
+        }
+        _ => Err(node.wrong(["a priority"])),
+    }
+}
+
+fn rule(verb: Verb, node: &Node<'_>, is_said: bool) -> Result<Rule, Fault> {
+    let fields = Fields::new(node, "a rule", &RULE)?;
+    let (InTable { family, table }, reader) = in_table(&fields)?;
+    let chain = name(&fields, "chain", "a chain")?;
+    let position = match (fields.get("handle"), fields.get("index")) {
+        // A listing's handles are those that its rules had.
+        (Some(handle), _) if !is_said => {
+            handle.number::<u64>("a handle")?;
+            Position::Any
+        }
+        (Some(_), Some(index)) => {
+            let message = "a rule stands at a handle or at an index, not at both";
+            return Err(Fault::new(index.place, message));
+        }
+        (Some(handle), None) => Position::Handle(handle.number("a handle")?),
+        (None, Some(index)) => match verb {
+            Verb::Replace => return Err(fields.missing("handle")),
+            _ => Position::Index(index.number("how far from the first")?),
+        },
+        (None, None) => Position::Any,
+    };
+    let is_gone = is_by_name(verb);
+    if position == Position::Any && (is_gone || verb == Verb::Replace) {
+        return Err(fields.missing("handle"));
+    }
+    let (statements, comment) = match is_gone {
+        true => (Vec::new(), None),
+        false => {
+            let comment = fields.get("comment").map(|node| node.kept("a comment"));
+            let statements = reader.statements(fields.need("expr")?)?;
+            (statements, comment.transpose()?.map(str::to_owned))
+        }
+    };
+    Ok(Rule {
+        family,
+        table,
+        chain,
+        position,
+        statements,
+        comment,
+    })
+}
+
+fn set(verb: Verb, node: &Node<'_>, is_map: bool, place: Place) -> Result<Vec<Command>, Fault> {
+    let of = if is_map { "a map" } else { "a set" };
+    let known = match is_map {
+        true => &SET[..],
+        false => &SET[..SET.len() - 1],
+    };
+    let fields = Fields::new(node, of, known)?;
+    let (at, reader) = in_table(&fields)?;
+    let of_set = |declared| Command {
+        verb,
+        object: Object::Set(Box::new(declared)),
+        place,
+    };
+    if is_by_name(verb) {
+        let handle = handle_instead(verb, &fields)?;
+        let mut set = match handle {
+            Some(_) => Set {
+                family: at.family,
+                table: Some(at.table),
+                ..Set::default()
+            },
+            None => Set::named(at.family, at.table, name(&fields, "name", of)?),
+        };
+        set.handle = handle;
+        return Ok(vec![of_set(only_named(set, is_map))]);
+    }
+    let name = name(&fields, "name", of)?;
+    let set = Set::named(at.family, at.table.clone(), name.clone());
+    let mut declared = reader.declaration(&fields, only_named(set, is_map))?;
+    let mut commands = Vec::new();
+    if let Some(node) = fields.get("elem") {
+        let mut elements = Vec::new();
+        for entry in node.one_or_many() {
+            reader.element(entry, &mut |element| elements.push(element))?;
+        }
+        // Where the set says in which order that is kept with elements, they have it.
+        let order = |statement: &Statement| {
+            let kind = std::mem::discriminant(statement);
+            let mut said = declared.statements.iter();
+            said.position(|(said, _)| std::mem::discriminant(said) == kind)
+        };
+        for element in &mut elements {
+            element.statements.sort_by_key(order);
+        }
+        let mut data = elements.iter().filter_map(|element| element.data.as_ref());
+        declared.data_is_interval = data.any(Expr::is_interval);
+        commands.push(Command {
+            verb: Verb::Add,
+            object: Object::Elements(Elements {
+                family: at.family,
+                table: at.table,
+                set: name,
+                elements: elements.into_iter().collect(),
+            }),
+            place: node.place,
+        });
+    }
+    commands.insert(0, of_set(declared));
+    Ok(commands)
+}
+
+impl Reader {
+    /// What the name of something says, as characters.
+    pub(super) fn name_of(self, name: &str, of: &str, place: Place) -> Result<String, Fault> {
+        checked(name, of, place).map(str::to_owned)
+    }
+
+    /// How a set is declared.
+    fn declaration(
+        self,
+        fields: &Fields<'_, '_>,
+        mut declared: SetDeclaration,
+    ) -> Result<SetDeclaration, Fault> {
+        let keys = fields.need("type")?;
+        declared.keys = Some((self.declared(keys)?, keys.place));
+        if declared.is_map {
+            let data = fields.need("map")?;
+            let objects = match &data.kind {
+                Kind::Text(word) => stateful().find(|(known, _)| known == word),
+                _ => None,
+            };
+            let is_verdict = matches!(&data.kind, Kind::Text(word) if word == "verdict");
+            let data_type = match objects {
+                Some((_, object_type)) => Declared::Objects(object_type),
+                None if is_verdict => Declared::Types(vec![DataType::VERDICT]),
+                None => self.declared(data)?,
+            };
+            declared.data = Some((data_type, data.place));
+        }
+        let set = &mut declared.set;
+        let words = set::FLAGS.map(|(word, _)| word);
+        for word in fields.words("flags", "no flag of a set", &words)? {
+            let found = set::FLAGS.iter().find(|(known, _)| *known == word);
+            let flag = found.map_or(SetFlags::default(), |(_, flag)| *flag);
+            set.flags = Some(set.flags.unwrap_or_default() | flag);
+        }
+        if let Some(time) = fields.get("timeout") {
+            set.timeout = Some(Milliseconds(milliseconds(time)?));
+        }
+        if let Some(node) = fields.get("gc-interval") {
+            let time = u32::try_from(milliseconds(node)?);
+            let time =
+                time.map_err(|_| Fault::new(node.place, "an interval is at most 49 days"))?;
+            set.gc_interval = Some(Milliseconds32(time));
+        }
+        if let Some(size) = fields.number("size", "how many elements there may be")? {
+            set.description.get_or_insert_default().size = Some(size);
+        }
+        let policies = ["performance", "memory"];
+        set.policy =
+            fields
+                .word("policy", "no policy of a set", &policies)?
+                .map(|word| match word {
+                    "memory" => SetPolicy::MEMORY,
+                    _ => SetPolicy::PERFORMANCE,
+                });
+        declared.auto_merge = fields.flag("auto-merge")?;
+        let comment = fields.get("comment").map(|node| node.kept("a comment"));
+        declared.comment = comment.transpose()?.map(str::to_owned);
+        if let Some(statements) = fields.get("stmt") {
+            declared.statements = self.kept(statements)?;
+        }
+        Ok(declared)
+    }
+
+    /// The types of keys or of data: by names, or by what they are compared with.
+    fn declared(self, node: &Node<'_>) -> Result<Declared, Fault> {
+        if let Kind::Object(_) = node.kind {
+            let fields = Fields::new(node, "a type", &["typeof"])?;
+            return self.left(fields.need("typeof")?).map(Declared::Typeof);
+        }
+        let mut types = Vec::new();
+        for part in node.one_or_many() {
+            let text = part.text("a type")?;
+            for word in text.split(" . ") {
+                let found = type_names().find(|(known, _)| *known == word);
+                let Some((_, data_type)) = found else {
+                    let message = format!("`{}` is no type", shown(word));
+                    return Err(Fault::new(part.place, message)
+                        .expecting(type_names().map(|(name, _)| name))
+                        .nearest_to(word));
+                };
+                types.push(data_type);
+            }
+        }
+        match types.is_empty() {
+            false => Ok(Declared::Types(types)),
+            true => Err(Fault::new(node.place, "this list is empty")),
+        }
+    }
+}
+
+fn elements(node: &Node<'_>) -> Result<Object, Fault> {
+    let fields = Fields::new(node, "elements", &["family", "table", "name", "elem"])?;
+    let (at, reader) = in_table(&fields)?;
+    let mut elements = ElementList::default();
+    for entry in fields.need("elem")?.one_or_many() {
+        reader.element(entry, &mut |element| elements.push(element))?;
+    }
+    Ok(Object::Elements(Elements {
+        family: at.family,
+        table: at.table,
+        set: name(&fields, "name", "a set")?,
+        elements,
+    }))
+}
+
+fn flowtable(verb: Verb, node: &Node<'_>) -> Result<Flowtable<'static>, Fault> {
+    let fields = Fields::new(node, "a flowtable", &FLOWTABLE)?;
+    let (at, _) = in_table(&fields)?;
+    if is_by_name(verb) {
+        if let Some(devices) = fields.get("dev")
+            && !fields.has("hook")
+        {
+            let message = "devices are not deleted by themselves here";
+            return Err(Fault::new(devices.place, message)
+                .with_hint("in nft's text they are: delete flowtable … { devices = { … }; }"));
+        }
+        let handle = handle_instead(verb, &fields)?;
+        return Ok(Flowtable {
+            family: at.family,
+            table: Some(at.table),
+            name: match handle {
+                Some(_) => None,
+                None => Some(name(&fields, "name", "a flowtable")?),
+            },
+            handle,
+            ..Flowtable::default()
+        });
+    }
+    let name = name(&fields, "name", "a flowtable")?;
+    let mut flowtable = match ["hook", "prio", "dev"].iter().any(|key| fields.has(key)) {
+        false => Flowtable::named(at.family, at.table, name),
+        true => {
+            fields
+                .need("hook")?
+                .word("no hook of a flowtable", &["ingress"])?;
+            let priority = priority(fields.need("prio")?, Family::NETDEV, "ingress")?;
+            let devices = match fields.get("dev") {
+                Some(node) => devices(node)?,
+                None => Devices::default(),
+            };
+            Flowtable::new(at.family, at.table, name, priority, devices)
+        }
+    };
+    for word in fields.words("flags", "no flag of a flowtable", &["offload", "counter"])? {
+        let flag = match word {
+            "offload" => FlowtableFlags::HW_OFFLOAD,
+            _ => FlowtableFlags::COUNTER,
+        };
+        flowtable.flags = Some(flowtable.flags.unwrap_or_default() | flag);
+    }
+    Ok(flowtable)
+}

@@ -1,0 +1,277 @@
+//! What can be looked at, that is the same in tables of every family.
+
+use super::expr::VERSIONS;
+use super::fields::Fields;
+use super::node::{Kind, Node};
+use crate::headers;
+use crate::parse::Fault;
+use crate::parse::known::{
+    FIB_RESULTS, bits_of_field, extension, extensions, fib_of, field_names, field_of, meta_key,
+    meta_names, option_of, presence, protocol, raw, raw_option,
+};
+use crate::syntax::Expr;
+use crate::tunnels;
+use chainwright::nft::expr::{
+    ExthdrOp, FibFlags, NumgenType, OsfTtl, PayloadBase, SocketKey, TunnelKey, XfrmDirection,
+    XfrmKey,
+};
+
+fn bits(node: &Node<'_>) -> Result<u32, Fault> {
+    bits_of_field(node.number("how many bits")?, node.place)
+}
+
+pub(super) fn payload(node: &Node<'_>) -> Result<Expr, Fault> {
+    let known = ["protocol", "field", "base", "offset", "len", "tunnel"];
+    let fields = Fields::new(node, "an expression of the packet", &known)?;
+    if let Some(base) = fields.get("base") {
+        if let Some(other) = fields.get("protocol").or_else(|| fields.get("field")) {
+            let message = "bits have a protocol and a field, or a base, an offset and a length";
+            return Err(Fault::new(other.place, message));
+        }
+        if let Some(other) = fields.get("tunnel") {
+            let message = "inside a tunnel bits have a protocol and a field";
+            return Err(Fault::new(other.place, message));
+        }
+        let base = match base.word("no header", &["ll", "nh", "th", "ih"])? {
+            "ll" => PayloadBase::LINK,
+            "nh" => PayloadBase::NETWORK,
+            "th" => PayloadBase::TRANSPORT,
+            _ => PayloadBase::INNER,
+        };
+        let offset = fields.need("offset")?.number("the first bit")?;
+        let bits = bits(fields.need("len")?)?;
+        return Ok(Expr::Payload(raw(base, offset, bits)));
+    }
+    let (asked, field) = (fields.need("protocol")?, fields.need("field")?);
+    if let Some(other) = fields.get("offset").or_else(|| fields.get("len")) {
+        return Err(Fault::new(other.place, "a field stands where it does"));
+    }
+    let name = asked.text("the name of a protocol")?;
+    let tunnel = match fields.get("tunnel") {
+        None => None,
+        Some(node) => match tunnels::named(node.text("the name of a tunnel")?) {
+            Some(tunnel) => Some(tunnel),
+            None => return Err(node.unknown("no tunnel that is known", tunnels::names())),
+        },
+    };
+    let found = match tunnel {
+        Some(tunnel) => tunnel.protocol(name),
+        None => protocol(name),
+    };
+    let Some(protocol) = found else {
+        let known: Vec<&str> = match tunnel {
+            Some(tunnel) => tunnel.protocols().map(|known| known.name).collect(),
+            None => headers::PROTOCOLS.iter().map(|known| known.name).collect(),
+        };
+        return Err(asked.unknown("no protocol whose fields are known", known));
+    };
+    let name = match (protocol.name, field.text("the name of a field")?) {
+        ("icmpv6", "param-problem") => "parameter-problem",
+        (_, name) => name,
+    };
+    match field_names(protocol).position(|known| known == name) {
+        Some(index) => Ok(Expr::Payload(match tunnel {
+            Some(tunnel) => tunnel.field(protocol, index),
+            None => field_of(protocol, index),
+        })),
+        None => {
+            let what = format!("no field of {}", protocol.name);
+            Err(field.unknown(&what, field_names(protocol)))
+        }
+    }
+}
+
+/// What a tunnel device left with the packet.
+pub(super) fn tunnel(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "an expression of tunnels", &["key"])?;
+    let key = fields
+        .need("key")?
+        .word("nothing that is known of a tunnel", &["path", "id"])?;
+    Ok(Expr::Tunnel(match key {
+        "path" => TunnelKey::PATH,
+        _ => TunnelKey::ID,
+    }))
+}
+
+/// An option of DCCP: whether it is there.
+pub(super) fn dccp_option(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "an option", &["type"])?;
+    let number = fields.need("type")?.number("the option's number")?;
+    Ok(presence(&headers::NAMELESS_DCCP, number))
+}
+
+/// An option, an extension header or a chunk: a field of it, or whether it is there.
+pub(super) fn option(node: &Node<'_>, kind: ExthdrOp) -> Result<Expr, Fault> {
+    let (of, known): (_, &[&str]) = match kind {
+        ExthdrOp::TCPOPT => ("an option", &["name", "field", "base", "offset", "len"]),
+        ExthdrOp::IPV4 => ("an option", &["name", "field"]),
+        ExthdrOp::SCTP => ("a chunk", &["name", "field"]),
+        _ => ("an extension header", &["name", "field", "offset"]),
+    };
+    let fields = Fields::new(node, of, known)?;
+    if let Some(base) = fields.get("base") {
+        if let Some(other) = fields.get("name").or_else(|| fields.get("field")) {
+            let message = "bits have a name and a field, or a base, an offset and a length";
+            return Err(Fault::new(other.place, message));
+        }
+        let number = base.number("the option's number")?;
+        let offset = fields.need("offset")?.number("the first bit")?;
+        let length = fields.need("len")?;
+        // The whole of an option that has no name.
+        let bits = match (offset, &length.kind) {
+            (0, Kind::Number(0)) => 0,
+            _ => bits(length)?,
+        };
+        return Ok(Expr::Option(raw_option(number, offset, bits)));
+    }
+    if let Some(other) = fields.get("offset").or_else(|| fields.get("len")) {
+        return Err(Fault::new(other.place, "a field stands where it does"));
+    }
+    let name = fields.need("name")?;
+    let Some(found) = extension(kind, name.text("a name")?) else {
+        let what = match kind {
+            ExthdrOp::TCPOPT => "no option of tcp",
+            ExthdrOp::IPV4 => "no option of ip",
+            ExthdrOp::SCTP => "no chunk of sctp",
+            _ => "no extension header",
+        };
+        return Err(name.unknown(what, extensions(kind).map(|each| each.name)));
+    };
+    let Some(asked) = fields.get("field") else {
+        return Ok(presence(found, found.number));
+    };
+    match found.named(asked.text("the name of a field")?) {
+        Some(field) => Ok(option_of(found, field)),
+        None => {
+            let what = format!("no field of {}", found.name);
+            Err(asked.unknown(&what, found.fields_named()))
+        }
+    }
+}
+
+pub(super) fn meta(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "an expression of the packet's own data", &["key"])?;
+    let node = fields.need("key")?;
+    match meta_key(node.text("a key")?) {
+        Some(key) => Ok(Expr::Meta(key)),
+        None => {
+            let known = meta_names().map(|(name, _)| name);
+            Err(node.unknown("nothing that is known of a packet", known))
+        }
+    }
+}
+
+pub(super) fn socket(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "an expression of a socket", &["key", "level"])?;
+    let keys = ["transparent", "mark", "wildcard", "cgroupv2"];
+    let key = fields
+        .need("key")?
+        .word("nothing that is known of a socket", &keys)?;
+    let key = match key {
+        "transparent" => SocketKey::TRANSPARENT,
+        "mark" => SocketKey::MARK,
+        "wildcard" => SocketKey::WILDCARD,
+        _ => {
+            let level = fields.need("level")?.number("a level")?;
+            return Ok(Expr::Socket(SocketKey::CGROUPV2, level));
+        }
+    };
+    match fields.get("level") {
+        None => Ok(Expr::Socket(key, 0)),
+        Some(level) => Err(Fault::new(level.place, "control groups alone have levels")),
+    }
+}
+
+pub(super) fn fib(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(
+        node,
+        "an expression of the routing tables",
+        &["result", "flags"],
+    )?;
+    let names = FibFlags::NAMED.map(|(_, name)| name);
+    fields.need("flags")?;
+    let mut flags = FibFlags::default();
+    for word in fields.words("flags", "nothing that is looked up", &names)? {
+        let found = FibFlags::NAMED.iter().find(|(_, name)| *name == word);
+        flags |= found.map_or(FibFlags::default(), |(flag, _)| *flag);
+    }
+    let result = fields.need("result")?;
+    let result = result.word("no answer of the routing tables", &FIB_RESULTS)?;
+    Ok(fib_of(flags, result))
+}
+
+pub(super) fn osf(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "an expression of operating systems", &["key", "ttl"])?;
+    let ttl = match fields.word("ttl", "no way to look at it", &["loose", "skip"])? {
+        None => OsfTtl::TRUE,
+        Some("loose") => OsfTtl::LESS,
+        Some(_) => OsfTtl::NOCHECK,
+    };
+    let key = fields.need("key")?;
+    let version = key.word("nothing that is known of a system", &["name", "version"])?;
+    Ok(Expr::Osf {
+        ttl,
+        version: version == "version",
+    })
+}
+
+pub(super) fn ipsec(node: &Node<'_>) -> Result<Expr, Fault> {
+    let known = ["key", "family", "dir", "spnum"];
+    let fields = Fields::new(node, "an expression of IPsec", &known)?;
+    let direction = fields.need("dir")?.word("no direction", &["in", "out"])?;
+    let version = fields.word("family", "no version of IP", &VERSIONS)?;
+    let keys = ["reqid", "spi", "saddr", "daddr"];
+    let key = fields
+        .need("key")?
+        .word("nothing that is known of a state", &keys)?;
+    let key = match (key, version) {
+        ("saddr", Some("ip")) => XfrmKey::SADDR_IP4,
+        ("daddr", Some("ip")) => XfrmKey::DADDR_IP4,
+        ("saddr", Some(_)) => XfrmKey::SADDR_IP6,
+        ("daddr", Some(_)) => XfrmKey::DADDR_IP6,
+        ("saddr" | "daddr", None) => return Err(fields.missing("family")),
+        (_, Some(_)) => {
+            let place = fields.need("family")?.place;
+            return Err(Fault::new(place, "this is not asked of a version of IP"));
+        }
+        ("reqid", None) => XfrmKey::REQID,
+        (_, None) => XfrmKey::SPI,
+    };
+    Ok(Expr::Xfrm {
+        direction: match direction {
+            "in" => XfrmDirection::IN,
+            _ => XfrmDirection::OUT,
+        },
+        key,
+        number: fields.number("spnum", "which state")?.unwrap_or(0),
+    })
+}
+
+/// How many values there are.
+pub(super) fn modulus(fields: &Fields<'_, '_>) -> Result<u32, Fault> {
+    let node = fields.need("mod")?;
+    match node.small_count("how many values")? {
+        0 => Err(Fault::new(node.place, "a remainder by 0 is none")),
+        modulus => Ok(modulus),
+    }
+}
+
+pub(super) fn small(fields: &Fields<'_, '_>, key: &str, what: &str) -> Result<Option<u32>, Fault> {
+    let node = fields.get(key);
+    node.map(|node| node.small_count(what)).transpose()
+}
+
+pub(super) fn numgen(node: &Node<'_>) -> Result<Expr, Fault> {
+    let fields = Fields::new(node, "a generator of numbers", &["mode", "mod", "offset"])?;
+    let mode = fields
+        .need("mode")?
+        .word("no way to make numbers", &["inc", "random"])?;
+    Ok(Expr::Numgen {
+        kind: match mode {
+            "inc" => NumgenType::INCREMENTAL,
+            _ => NumgenType::RANDOM,
+        },
+        modulus: modulus(&fields)?,
+        offset: small(&fields, "offset", "an offset")?.unwrap_or(0),
+    })
+}

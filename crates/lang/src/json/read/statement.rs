@@ -1,0 +1,505 @@
+//! Statements, and the rules that they are in.
+
+use super::Reader;
+use super::expr::{VERSIONS, opaque};
+use super::fields::Fields;
+use super::node::{Kind, Node};
+use super::selector::option;
+use super::stateful::{SYNPROXY, is_object, synproxy};
+use crate::parse::Fault;
+use crate::parse::error::shown;
+use crate::parse::expr::asked_for_presence;
+use crate::parse::nat::FLAGS;
+use crate::parse::statement::{assigned, code_of, level_of};
+use crate::print::statement::{ALL_LOG_FLAGS, LOG_FLAGS, LOG_LEVELS};
+use crate::syntax::{Element, Expr, Line, OptionField, Place, Relation, Statement, Translation};
+use chainwright::nft::expr::ExthdrOp;
+use chainwright::nft::{DataType, Family};
+
+/// What a statement is called.
+const KNOWN: [&str; 40] = [
+    "accept",
+    "drop",
+    "continue",
+    "break",
+    "return",
+    "jump",
+    "goto",
+    "match",
+    "counter",
+    "mangle",
+    "quota",
+    "limit",
+    "fwd",
+    "notrack",
+    "dup",
+    "snat",
+    "dnat",
+    "masquerade",
+    "redirect",
+    "reject",
+    "set",
+    "map",
+    "log",
+    "ct helper",
+    "ct timeout",
+    "ct expectation",
+    "secmark",
+    "meter",
+    "queue",
+    "vmap",
+    "ct count",
+    "last",
+    "tproxy",
+    "synproxy",
+    "flow",
+    "reset",
+    "xt",
+    "tunnel",
+    "opaque",
+    "comment",
+];
+
+/// Which element of which set a rule changes, and how.
+const OPERATIONS: [&str; 3] = ["add", "update", "delete"];
+
+impl Reader {
+    /// The statements of a rule, each with its place.
+    pub(super) fn statements(self, node: &Node<'_>) -> Result<Vec<(Statement, Place)>, Fault> {
+        let entries = node.list("statements")?;
+        if entries.is_empty() {
+            return Err(Fault::new(node.place, "a rule has statements"));
+        }
+        let each = entries.iter();
+        each.map(|entry| Ok((self.statement(entry)?, entry.place)))
+            .collect()
+    }
+
+    /// The rules of a chain without a name.
+    pub(super) fn lines(self, node: &Node<'_>) -> Result<Vec<Line>, Fault> {
+        let rules = node.list("rules")?;
+        if rules.is_empty() {
+            return Err(Fault::new(node.place, "a chain without a name has rules"));
+        }
+        let line = |rule: &Node<'_>| {
+            let fields = Fields::new(
+                rule,
+                "a rule of a chain without a name",
+                &["expr", "comment"],
+            )?;
+            let statements = self.statements(fields.need("expr")?)?;
+            let comment = fields.get("comment").map(|node| node.kept("a comment"));
+            Ok(Line {
+                statements: statements.into_iter().map(|(each, _)| each).collect(),
+                comment: comment.transpose()?.map(Into::into),
+                handle: 0,
+            })
+        };
+        rules.iter().map(line).collect()
+    }
+
+    pub(super) fn statement(self, node: &Node<'_>) -> Result<Statement, Fault> {
+        // So the crate `nftables` writes it.
+        if matches!(&node.kind, Kind::Text(text) if text == "notrack") {
+            return Ok(Statement::Notrack);
+        }
+        let (key, value) = node.tagged("statement")?;
+        if let Some(verdict) = self.verdict(&key.text, value)? {
+            return Ok(Statement::Verdict(Expr::Verdict(verdict)));
+        }
+        if let Some(statement) = self.stateful(&key.text, value)? {
+            return Ok(statement);
+        }
+        match &*key.text {
+            "match" => self.matched(value),
+            "mangle" => {
+                let fields = Fields::new(value, "a change of a packet", &["key", "value"])?;
+                let target = self.left(fields.need("key")?)?;
+                Ok(assigned(target, self.expr(fields.need("value")?)?))
+            }
+            "vmap" => {
+                let (asked, map) = self.key_and_map(value, "a map of verdicts")?;
+                Ok(Statement::VerdictMap(asked, map))
+            }
+            "log" => log(value),
+            "reject" => reject(value),
+            "snat" => self.translation(value, Translation::Source),
+            "dnat" => self.translation(value, Translation::Destination),
+            "masquerade" => self.translation(value, Translation::Masquerade),
+            "redirect" => self.translation(value, Translation::Redirect),
+            "tproxy" => {
+                let known = ["family", "addr", "port"];
+                let fields = Fields::new(value, "a transparent proxy", &known)?;
+                Ok(Statement::Tproxy {
+                    family: version(&fields)?,
+                    address: self.maybe(&fields, "addr")?,
+                    port: self.maybe(&fields, "port")?,
+                })
+            }
+            "queue" => self.queue(value),
+            "notrack" => match value.is_bare() {
+                true => Ok(Statement::Notrack),
+                false => Err(value.wrong(["null"])),
+            },
+            "flow" => {
+                let fields = Fields::new(value, "a flow", &["op", "flowtable"])?;
+                fields
+                    .need("op")?
+                    .word("nothing that is done with flows", &["add"])?;
+                let table = self.reference(fields.need("flowtable")?, "a flowtable")?;
+                Ok(Statement::FlowAdd(table))
+            }
+            "synproxy" if is_object(value) => {
+                Ok(Statement::Object("synproxy name", self.expr(value)?))
+            }
+            "synproxy" if value.is_null() => Ok(Statement::Synproxy {
+                mss: None,
+                window_scale: None,
+                timestamp: false,
+                sack_permitted: false,
+            }),
+            "synproxy" => synproxy(&Fields::new(value, "a synproxy", &SYNPROXY)?),
+            "dup" => self.duplicate(value),
+            "fwd" => {
+                let known = ["dev", "family", "addr"];
+                let fields = Fields::new(value, "a forwarding", &known)?;
+                let (family, address) = (version(&fields)?, self.maybe(&fields, "addr")?);
+                if family.is_some() && address.is_none() {
+                    return Err(fields.missing("addr"));
+                }
+                Ok(Statement::Forward {
+                    family,
+                    address,
+                    device: self.expr(fields.need("dev")?)?,
+                })
+            }
+            "set" => self.update(value, "set"),
+            "map" => self.update(value, "map"),
+            "meter" => self.meter(value),
+            "reset" => reset(value),
+            "ct helper" => self.object("ct helper set", value),
+            "ct timeout" => self.object("ct timeout set", value),
+            "ct expectation" => self.object("ct expectation set", value),
+            "secmark" => self.object("meta secmark set", value),
+            "tunnel" => self.object("tunnel name", value),
+            "xt" => Err(Fault::new(
+                key.place,
+                "a match or target of x_tables cannot be written in nft's language",
+            )
+            .with_hint("the rule was made by iptables-nft: change it with iptables")),
+            "opaque" => Err(opaque(key.place)),
+            other => {
+                let message = format!("`{}` is no statement", shown(other));
+                let known = KNOWN
+                    .iter()
+                    .filter(|word| !["opaque", "comment"].contains(*word));
+                Err(Fault::new(key.place, message)
+                    .expecting(known)
+                    .nearest_to(other))
+            }
+        }
+    }
+
+    fn maybe(self, fields: &Fields<'_, '_>, key: &str) -> Result<Option<Expr>, Fault> {
+        fields.get(key).map(|node| self.expr(node)).transpose()
+    }
+
+    /// `@name`
+    fn reference(self, node: &Node<'_>, of: &str) -> Result<String, Fault> {
+        let text = node.text(&format!("the name of {of}"))?;
+        match text.strip_prefix('@') {
+            Some(name) => self.name_of(name, of, node.place),
+            None => {
+                let message = format!("`{}` does not begin with `@`", shown(text));
+                Err(Fault::new(node.place, message))
+            }
+        }
+    }
+
+    fn object(self, words: &'static str, node: &Node<'_>) -> Result<Statement, Fault> {
+        match is_object(node) {
+            true => Ok(Statement::Object(words, self.expr(node)?)),
+            false => Err(node.wrong(["the name of an object in quotation marks", "a map"])),
+        }
+    }
+
+    fn matched(self, node: &Node<'_>) -> Result<Statement, Fault> {
+        const RELATIONS: [Relation; 7] = [
+            Relation::Equal,
+            Relation::NotEqual,
+            Relation::Less,
+            Relation::LessOrEqual,
+            Relation::Greater,
+            Relation::GreaterOrEqual,
+            Relation::None,
+        ];
+        let fields = Fields::new(node, "a match", &["op", "left", "right"])?;
+        let signs: Vec<&str> = ["in"]
+            .into_iter()
+            .chain(RELATIONS.iter().map(|relation| relation.sign()))
+            .collect();
+        let sign = fields.need("op")?.word("no comparison", &signs)?;
+        let relation = RELATIONS.iter().find(|relation| relation.sign() == sign);
+        let relation = relation.copied().unwrap_or(Relation::Implicit);
+        let left = self.left(fields.need("left")?)?;
+        let node = fields.need("right")?;
+        let right = self.expr(node)?;
+        let left = match (left, &node.kind) {
+            // So an option is asked for that has no name.
+            (Expr::Option(option), Kind::Bool(_)) if option.offset == 0 && option.bits == 8 => {
+                Expr::Option(OptionField {
+                    presence: true,
+                    ..option
+                })
+            }
+            (left, _) => asked_for_presence(left, &right),
+        };
+        Ok(Statement::Match {
+            left,
+            relation,
+            right,
+        })
+    }
+
+    fn translation(self, node: &Node<'_>, kind: Translation) -> Result<Statement, Fault> {
+        let needs_address = matches!(kind, Translation::Source | Translation::Destination);
+        let known: &[&str] = match needs_address {
+            true => &["family", "addr", "port", "flags", "type_flags"],
+            false => &["port", "flags"],
+        };
+        if node.is_null() && !needs_address {
+            return Ok(Statement::Translate {
+                kind,
+                family: None,
+                prefix: false,
+                address: None,
+                port: None,
+                flags: Vec::new(),
+            });
+        }
+        let fields = Fields::new(node, "a translation", known)?;
+        let mut prefix = false;
+        let words = ["random", "fully-random", "persistent", "netmap"];
+        let mut flags = Vec::new();
+        for word in fields.words("flags", "no flag of a translation", &words)? {
+            match FLAGS.iter().find(|known| **known == word) {
+                Some(flag) if !flags.contains(flag) => flags.push(*flag),
+                Some(_) => {}
+                None => prefix = true,
+            }
+        }
+        // In the order in which they are listed.
+        flags.sort_unstable_by_key(|flag| FLAGS.iter().position(|known| known == flag));
+        // Of these the first two say what is plain from the map.
+        let types = ["interval", "concat", "prefix"];
+        let types = fields.words("type_flags", "no type of a translation", &types)?;
+        prefix |= types.contains(&"prefix");
+        let (address, port) = (self.maybe(&fields, "addr")?, self.maybe(&fields, "port")?);
+        if needs_address && address.is_none() && port.is_none() {
+            return Err(fields.missing("addr"));
+        }
+        Ok(Statement::Translate {
+            kind,
+            family: version(&fields)?,
+            prefix,
+            address,
+            port,
+            flags,
+        })
+    }
+
+    fn queue(self, node: &Node<'_>) -> Result<Statement, Fault> {
+        let (mut numbers, mut flags) = (None, Vec::new());
+        if !node.is_null() {
+            let fields = Fields::new(node, "a queue", &["num", "flags"])?;
+            numbers = self.maybe(&fields, "num")?;
+            for word in fields.words("flags", "no flag of a queue", &["bypass", "fanout"])? {
+                let word = if word == "bypass" { "bypass" } else { "fanout" };
+                if !flags.contains(&word) {
+                    flags.push(word);
+                }
+            }
+        }
+        Ok(Statement::Queue { numbers, flags })
+    }
+
+    fn duplicate(self, node: &Node<'_>) -> Result<Statement, Fault> {
+        let fields = Fields::new(node, "a copy", &["addr", "dev"])?;
+        let to = self.expr(fields.need("addr")?)?;
+        let device = self.maybe(&fields, "dev")?;
+        // At a device there are no addresses to send to.
+        Ok(match (self.family, device) {
+            (Family::NETDEV, None) => Statement::Duplicate {
+                address: None,
+                device: Some(to),
+            },
+            (_, device) => Statement::Duplicate {
+                address: Some(to),
+                device,
+            },
+        })
+    }
+
+    /// What is kept with elements.
+    pub(super) fn kept(self, node: &Node<'_>) -> Result<Vec<(Statement, Place)>, Fault> {
+        let mut statements = Vec::new();
+        for entry in node.one_or_many() {
+            let (key, value) = entry.tagged("statement")?;
+            match self.stateful(&key.text, value)? {
+                Some(statement) => statements.push((statement, entry.place)),
+                None => {
+                    let message = format!("`{}` is not kept with elements", shown(&key.text));
+                    let known = ["counter", "limit", "quota", "ct count", "last"];
+                    return Err(Fault::new(key.place, message)
+                        .expecting(known)
+                        .nearest_to(&key.text));
+                }
+            }
+        }
+        Ok(statements)
+    }
+
+    /// The same, put behind what an element of a rule has.
+    fn keep(self, node: &Node<'_>, element: &mut Element) -> Result<(), Fault> {
+        let statements = self.kept(node)?.into_iter();
+        element.statements.extend(statements.map(|(each, _)| each));
+        Ok(())
+    }
+
+    /// A set or a map is changed from the packet path.
+    fn update(self, node: &Node<'_>, of: &str) -> Result<Statement, Fault> {
+        let known: &[&str] = match of {
+            "map" => &["op", "elem", "data", "map", "stmt"],
+            _ => &["op", "elem", "set", "stmt"],
+        };
+        let fields = Fields::new(node, &format!("a change of a {of}"), known)?;
+        let word = fields
+            .need("op")?
+            .word("nothing that is done with elements", &OPERATIONS)?;
+        let word = OPERATIONS.iter().find(|known| **known == word);
+        let mut element = self.key(fields.need("elem")?)?;
+        if let Some(statements) = fields.get("stmt") {
+            self.keep(statements, &mut element)?;
+        }
+        if of == "map" {
+            element.data = Some(self.data(fields.need("data")?)?);
+        }
+        let set = self.reference(fields.need(of)?, &format!("a {of}"))?;
+        Ok(Statement::Update {
+            word: word.copied().unwrap_or("add"),
+            set,
+            element: Box::new(element),
+        })
+    }
+
+    fn meter(self, node: &Node<'_>) -> Result<Statement, Fault> {
+        let fields = Fields::new(node, "a meter", &["name", "size", "key", "stmt"])?;
+        let name = fields.need("name")?;
+        let mut element = self.key(fields.need("key")?)?;
+        self.keep(fields.need("stmt")?, &mut element)?;
+        Ok(Statement::Meter {
+            name: self.name_of(name.text("the name of a meter")?, "a meter", name.place)?,
+            size: fields.number("size", "how many elements there may be")?,
+            element: Box::new(element),
+        })
+    }
+}
+
+/// The version of the addresses of a statement.
+fn version(fields: &Fields<'_, '_>) -> Result<Option<&'static str>, Fault> {
+    let word = fields.word("family", "no version of IP", &VERSIONS)?;
+    Ok(word.map(|word| if word == "ip" { "ip" } else { "ip6" }))
+}
+
+fn log(node: &Node<'_>) -> Result<Statement, Fault> {
+    let known = [
+        "prefix",
+        "group",
+        "snaplen",
+        "queue-threshold",
+        "level",
+        "flags",
+    ];
+    let mut log = (None, None, None, None, None, 0);
+    if !node.is_null() {
+        let fields = Fields::new(node, "a log", &known)?;
+        let prefix = fields.get("prefix").map(|node| node.kept("a prefix"));
+        log.0 = prefix.transpose()?.map(str::to_owned);
+        log.1 = fields.number("group", "a group's number")?;
+        log.2 = fields.number("snaplen", "a length")?;
+        log.3 = fields.number("queue-threshold", "a number of packets")?;
+        if let Some(level) = fields.get("level") {
+            let number = match &level.kind {
+                Kind::Text(word) => level_of(word),
+                Kind::Number(number) => u32::try_from(*number).ok(),
+                _ => None,
+            };
+            let unknown = || level.unknown("no level of a log", LOG_LEVELS);
+            log.4 = Some(number.ok_or_else(unknown)?);
+        }
+        let words: Vec<&str> = ["all"]
+            .into_iter()
+            .chain(LOG_FLAGS.iter().map(|(_, word)| *word))
+            .collect();
+        for word in fields.words("flags", "no flag of a log", &words)? {
+            let found = LOG_FLAGS.iter().find(|(_, known)| *known == word);
+            log.5 |= found.map_or(ALL_LOG_FLAGS, |(flag, _)| *flag);
+        }
+    }
+    let (prefix, group, snaplen, queue_threshold, level, flags) = log;
+    Ok(Statement::Log {
+        prefix,
+        group,
+        snaplen,
+        queue_threshold,
+        level,
+        flags,
+    })
+}
+
+fn reject(node: &Node<'_>) -> Result<Statement, Fault> {
+    if node.is_null() {
+        return Ok(Statement::Reject(None));
+    }
+    let fields = Fields::new(node, "a rejection", &["type", "expr"])?;
+    let types = ["tcp reset", "icmp", "icmpv6", "icmpx"];
+    let Some(word) = fields.word("type", "no type of a rejection", &types)? else {
+        return match fields.get("expr") {
+            None => Ok(Statement::Reject(None)),
+            Some(_) => Err(fields.missing("type")),
+        };
+    };
+    let (word, data_type) = match word {
+        "tcp reset" => {
+            return match fields.get("expr") {
+                None => Ok(Statement::Reject(Some(("tcp reset", None)))),
+                Some(code) => Err(Fault::new(code.place, "a reset has no code")),
+            };
+        }
+        "icmp" => ("icmp", DataType::ICMP_CODE),
+        "icmpv6" => ("icmpv6", DataType::ICMPV6_CODE),
+        _ => ("icmpx", DataType::ICMPX_CODE),
+    };
+    let code = fields.need("expr")?.symbol("a code")?;
+    let code = code_of(word, data_type, &code)?;
+    Ok(Statement::Reject(Some((word, Some(code)))))
+}
+
+/// An option of TCP is overwritten.
+fn reset(node: &Node<'_>) -> Result<Statement, Fault> {
+    let (key, value) = node.tagged("expression")?;
+    if key.text != "tcp option" {
+        let message = format!("`{}` is not reset", shown(&key.text));
+        return Err(Fault::new(key.place, message).expecting(["tcp option"]));
+    }
+    match option(value, ExthdrOp::TCPOPT)? {
+        Expr::Option(mut option) if option.presence || option.bits == 0 => {
+            (option.presence, option.bits) = (false, 0);
+            Ok(Statement::Reset(Expr::Option(option)))
+        }
+        _ => Err(Fault::new(
+            value.place,
+            "an option is reset as a whole, not a field of it",
+        )),
+    }
+}

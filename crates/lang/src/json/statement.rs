@@ -1,0 +1,470 @@
+//! Statements, and the rules that they are in.
+
+use std::borrow::Cow;
+
+use bstr::ByteSlice;
+use serde::Serialize;
+
+use super::expr::{Expression, binary, fib, flags, numeric};
+use super::object::name;
+use super::stateful::States;
+use super::{OneOrMany, Tagged, Writer};
+use crate::print::statement::{LOG_LEVELS, log_flags};
+use crate::syntax::{self, Expr, Operator, Relation, Translation};
+use chainwright::nft::expr::CtKey;
+use chainwright::nft::{DataType, Family};
+
+/// A part of a rule.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(super) enum Statement<'s> {
+    Match {
+        op: &'static str,
+        left: Expression<'s>,
+        right: Expression<'s>,
+    },
+    Mangle {
+        key: Expression<'s>,
+        value: Expression<'s>,
+    },
+    Vmap {
+        key: Expression<'s>,
+        data: Expression<'s>,
+    },
+    Log(Option<Log<'s>>),
+    Reject(Reject),
+    Tproxy(Address<'s>),
+    Queue(Option<Queue<'s>>),
+    Notrack(()),
+    Flow {
+        op: &'static str,
+        flowtable: String,
+    },
+    Synproxy(Option<Synproxy>),
+    Dup(Duplicate<'s>),
+    Fwd(Forward<'s>),
+    Set(Update<'s>),
+    Map(Update<'s>),
+    Meter(Meter<'s>),
+    Reset(Expression<'s>),
+    Xt {
+        #[serde(rename = "type")]
+        kind: &'static str,
+        name: &'s str,
+    },
+    /// What nothing may take for anything else: an instruction.
+    Opaque(&'s str),
+    /// One of them.
+    #[serde(untagged)]
+    State(States),
+    #[serde(untagged)]
+    Verdict(Expression<'s>),
+    #[serde(untagged)]
+    Translate(Tagged<Option<Address<'s>>>),
+    #[serde(untagged)]
+    Object(Tagged<Expression<'s>>),
+}
+
+/// A rule of a chain without a name.
+#[derive(Debug, Serialize)]
+pub(super) struct Line<'s> {
+    expr: Vec<Statement<'s>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    comment: Option<Cow<'s, str>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Log<'s> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    prefix: Option<&'s str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    group: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snaplen: Option<u32>,
+    #[serde(rename = "queue-threshold", skip_serializing_if = "Option::is_none")]
+    queue_threshold: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    level: Option<Level>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flags: Option<OneOrMany<&'static str>>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Level {
+    Name(&'static str),
+    Number(u32),
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Reject {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expr: Option<Expression<'static>>,
+}
+
+/// What a packet's addresses become.
+#[derive(Debug, Serialize)]
+pub(super) struct Address<'s> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    family: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    addr: Option<Expression<'s>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    port: Option<Expression<'s>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flags: Option<OneOrMany<&'static str>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    type_flags: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Queue<'s> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    num: Option<Expression<'s>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    flags: Option<OneOrMany<&'static str>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Synproxy {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) mss: Option<u16>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) wscale: Option<u8>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) flags: Vec<&'static str>,
+}
+
+impl Synproxy {
+    /// The words for its flags.
+    pub(super) fn words(timestamp: bool, sack_permitted: bool) -> Vec<&'static str> {
+        let words = [(timestamp, "timestamp"), (sack_permitted, "sack-perm")];
+        let words = words.into_iter().filter(|(is_set, _)| *is_set);
+        words.map(|(_, word)| word).collect()
+    }
+}
+
+/// Where a copy of a packet is sent.
+#[derive(Debug, Serialize)]
+pub(super) struct Duplicate<'s> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    addr: Option<Expression<'s>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dev: Option<Expression<'s>>,
+}
+
+/// Where a packet is sent.
+#[derive(Debug, Serialize)]
+pub(super) struct Forward<'s> {
+    dev: Expression<'s>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    family: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    addr: Option<Expression<'s>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Update<'s> {
+    op: &'static str,
+    elem: Expression<'s>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    data: Option<Expression<'s>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    map: Option<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    stmt: Vec<Statement<'s>>,
+}
+
+#[derive(Debug, Serialize)]
+pub(super) struct Meter<'s> {
+    key: Expression<'s>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stmt: Option<Box<Statement<'s>>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    size: Option<u32>,
+    name: &'s str,
+}
+
+impl Writer<'_> {
+    /// A rule, without what says where it is.
+    pub(super) fn line<'s>(self, line: &'s syntax::Line) -> Line<'s> {
+        Line {
+            expr: self.statements(&line.statements),
+            comment: line
+                .comment
+                .as_ref()
+                .map(|comment| name(comment.as_slice().as_bstr())),
+        }
+    }
+
+    pub(super) fn statements<'s>(self, statements: &'s [syntax::Statement]) -> Vec<Statement<'s>> {
+        let statements = statements.iter();
+        statements.map(|each| self.statement(each)).collect()
+    }
+
+    /// What is to be made, which has no state yet.
+    pub(super) const fn planned(self) -> Self {
+        Self {
+            stateless: true,
+            ..self
+        }
+    }
+
+    pub(super) fn statement<'s>(self, statement: &'s syntax::Statement) -> Statement<'s> {
+        use syntax::Statement as S;
+        let expr = |expr: &'s Expr| self.expr(expr);
+        let maybe = |expr: &'s Option<Expr>| expr.as_ref().map(|expr| self.expr(expr));
+        match statement {
+            S::Match {
+                left,
+                relation,
+                right,
+            } => self.matched(left, *relation, right),
+            S::Verdict(verdict) => Statement::Verdict(expr(verdict)),
+            S::VerdictMap(key, map) => Statement::Vmap {
+                key: expr(key),
+                data: expr(map),
+            },
+            S::Counter { .. }
+            | S::Limit { .. }
+            | S::Quota { .. }
+            | S::Connections { .. }
+            | S::Last(_) => Statement::State(self.states(std::slice::from_ref(statement))),
+            S::Log {
+                prefix,
+                group,
+                snaplen,
+                queue_threshold,
+                level,
+                flags,
+            } => {
+                let log = Log {
+                    prefix: prefix.as_deref(),
+                    group: *group,
+                    snaplen: *snaplen,
+                    queue_threshold: *queue_threshold,
+                    level: level.and_then(self::level),
+                    flags: OneOrMany::new(log_flags(*flags)),
+                };
+                let is_plain = matches!(
+                    log,
+                    Log {
+                        prefix: None,
+                        group: None,
+                        snaplen: None,
+                        queue_threshold: None,
+                        level: None,
+                        flags: None,
+                    }
+                );
+                Statement::Log((!is_plain).then_some(log))
+            }
+            S::Reject(words) => Statement::Reject(self.reject(words.as_ref())),
+            S::Translate {
+                kind,
+                family,
+                prefix,
+                address,
+                port,
+                flags,
+            } => {
+                let mut words = flags.clone();
+                if *prefix {
+                    words.push("netmap");
+                }
+                let translate = Address {
+                    family: *family,
+                    addr: maybe(address),
+                    port: maybe(port),
+                    flags: OneOrMany::new(words),
+                    type_flags: prefix.then_some("prefix"),
+                };
+                let is_plain = address.is_none() && port.is_none() && flags.is_empty() && !*prefix;
+                let word = match kind {
+                    Translation::Source => "snat",
+                    Translation::Destination => "dnat",
+                    Translation::Masquerade => "masquerade",
+                    Translation::Redirect => "redirect",
+                };
+                Statement::Translate(Tagged(word, (!is_plain).then_some(translate)))
+            }
+            S::Tproxy {
+                family,
+                address,
+                port,
+            } => Statement::Tproxy(Address {
+                family: *family,
+                addr: maybe(address),
+                port: maybe(port),
+                flags: None,
+                type_flags: None,
+            }),
+            S::Queue { numbers, flags } => {
+                let queue = Queue {
+                    num: maybe(numbers),
+                    flags: OneOrMany::new(flags.clone()),
+                };
+                let is_plain = queue.num.is_none() && queue.flags.is_none();
+                Statement::Queue((!is_plain).then_some(queue))
+            }
+            S::Set(target, to) => Statement::Mangle {
+                key: expr(target),
+                value: match (target, to) {
+                    // Several events at once are a list.
+                    (Expr::Ct(CtKey::EVENTMASK, ..), Expr::Value(events))
+                        if events.number.count_ones() > 1 =>
+                    {
+                        Expression::List(flags(events, self.options).collect())
+                    }
+                    _ => expr(to),
+                },
+            },
+            S::Reset(option) => Statement::Reset(expr(option)),
+            S::Notrack => Statement::Notrack(()),
+            S::FlowAdd(table) => Statement::Flow {
+                op: "add",
+                flowtable: format!("@{table}"),
+            },
+            S::Synproxy {
+                mss,
+                window_scale,
+                timestamp,
+                sack_permitted,
+            } => {
+                let synproxy = Synproxy {
+                    mss: *mss,
+                    wscale: *window_scale,
+                    flags: Synproxy::words(*timestamp, *sack_permitted),
+                };
+                let is_plain = mss.is_none() && window_scale.is_none() && synproxy.flags.is_empty();
+                Statement::Synproxy((!is_plain).then_some(synproxy))
+            }
+            S::Duplicate { address, device } => Statement::Dup(match address {
+                Some(address) => Duplicate {
+                    addr: Some(expr(address)),
+                    dev: maybe(device),
+                },
+                // nft has the device in the address's place, where there is none.
+                None => Duplicate {
+                    addr: maybe(device),
+                    dev: None,
+                },
+            }),
+            S::Forward {
+                family,
+                address,
+                device,
+            } => Statement::Fwd(Forward {
+                dev: expr(device),
+                family: *family,
+                addr: maybe(address),
+            }),
+            S::Update { word, set, element } => {
+                let planned = self.planned();
+                let name = format!("@{set}");
+                let (set, map) = match element.data {
+                    Some(_) => (None, Some(name)),
+                    None => (Some(name), None),
+                };
+                let update = Update {
+                    op: word,
+                    elem: planned.key(element, States::default()),
+                    data: maybe(&element.data),
+                    set,
+                    map,
+                    stmt: planned.statements(&element.statements),
+                };
+                match element.data {
+                    Some(_) => Statement::Map(update),
+                    None => Statement::Set(update),
+                }
+            }
+            S::Meter {
+                name,
+                size,
+                element,
+            } => {
+                let planned = self.planned();
+                let mut statements = planned.statements(&element.statements).into_iter();
+                Statement::Meter(Meter {
+                    key: planned.key(element, States::default()),
+                    stmt: statements.next().map(Box::new),
+                    size: *size,
+                    name,
+                })
+            }
+            S::Object(words, object) => {
+                let kind = words.strip_suffix(" name").or(words.strip_suffix(" set"));
+                let kind = kind.unwrap_or(words);
+                let kind = kind.strip_prefix("meta ").unwrap_or(kind);
+                Statement::Object(Tagged(kind, expr(object)))
+            }
+            S::Extension(kind, name) => Statement::Xt { kind, name },
+            S::Opaque(instruction) => Statement::Opaque(instruction),
+        }
+    }
+
+    fn matched<'s>(self, left: &'s Expr, relation: Relation, right: &'s Expr) -> Statement<'s> {
+        let asked = match (left, right) {
+            (Expr::Fib(flags, result), Expr::Value(_)) => fib(*flags, *result, "oif"),
+            (left, _) => self.expr(left),
+        };
+        let op = match relation {
+            Relation::Implicit => match right {
+                Expr::Value(_) | Expr::Flags(_) if left.is_bitmask() => "in",
+                _ => "==",
+            },
+            relation => relation.sign(),
+        };
+        let (left, right) = match right {
+            Expr::Masked(flags, of) => (
+                binary(Operator::And, asked, self.expr(of)),
+                self.expr(flags),
+            ),
+            // Several flags of a packet that are one value.
+            Expr::Value(value)
+                if left.is_bitmask()
+                    && value.number.count_ones() > 1
+                    && matches!(left, Expr::Payload(_)) =>
+            {
+                (asked, numeric(value.number))
+            }
+            right => (asked, self.expr(right)),
+        };
+        Statement::Match { op, left, right }
+    }
+
+    /// With the words that text leaves away, where they are the family's own.
+    fn reject(self, words: Option<&(&'static str, Option<syntax::Value>)>) -> Reject {
+        let usual = |data_type, number| syntax::Value {
+            data_type,
+            bits: 8,
+            number,
+        };
+        let (kind, code) = match words {
+            Some((kind, code)) => (*kind, *code),
+            None => match self.family {
+                Family::IP => ("icmp", Some(usual(DataType::ICMP_CODE, 3))),
+                Family::IP6 => ("icmpv6", Some(usual(DataType::ICMPV6_CODE, 4))),
+                _ => ("icmpx", Some(usual(DataType::ICMPX_CODE, 1))),
+            },
+        };
+        Reject {
+            kind,
+            expr: code.map(|code| self.value(&code)),
+        }
+    }
+}
+
+/// A level, if it is not the usual one.
+fn level(level: u32) -> Option<Level> {
+    const WARN: u32 = 4;
+    (level != WARN).then(|| match LOG_LEVELS.get(level as usize) {
+        Some(name) => Level::Name(name),
+        None => Level::Number(level),
+    })
+}

@@ -1,0 +1,102 @@
+//! Objects of tunnels, as nft 1.1.7 writes them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use serde::Serialize;
+
+use crate::list::tunnel::{GeneveOption, Kind, Spoken};
+use chainwright::nft::stateful::TunnelObject;
+
+/// What packets are given on their way into a tunnel.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(super) struct Tunnel {
+    id: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    src_ipv4: Option<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dst_ipv4: Option<Ipv4Addr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    src_ipv6: Option<Ipv6Addr>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dst_ipv6: Option<Ipv6Addr>,
+    sport: u16,
+    dport: u16,
+    tos: u8,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ttl: Option<u8>,
+    #[serde(rename = "type", skip_serializing_if = "Option::is_none")]
+    kind: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tunnel: Option<Options>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum Options {
+    Vxlan {
+        gbp: u32,
+    },
+    Erspan1 {
+        version: u32,
+        index: u32,
+    },
+    Erspan2 {
+        version: u32,
+        dir: &'static str,
+        hwid: u8,
+    },
+    Geneve(Vec<Geneve>),
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+struct Geneve {
+    class: u16,
+    opt_type: u8,
+    data: String,
+}
+
+impl Tunnel {
+    /// `None` of one that nft has no words for.
+    pub(super) fn of(tunnel: &TunnelObject<'_>) -> Option<Self> {
+        let spoken = Spoken::of(tunnel)?;
+        let v4 = |address| match address {
+            Some(IpAddr::V4(address)) => Some(address),
+            _ => None,
+        };
+        let v6 = |address| match address {
+            Some(IpAddr::V6(address)) => Some(address),
+            _ => None,
+        };
+        Some(Self {
+            id: spoken.id,
+            src_ipv4: v4(spoken.source),
+            dst_ipv4: v4(spoken.destination),
+            src_ipv6: v6(spoken.source),
+            dst_ipv6: v6(spoken.destination),
+            sport: spoken.sport,
+            dport: spoken.dport,
+            tos: spoken.tos,
+            ttl: spoken.ttl,
+            kind: spoken.kind.as_ref().map(Kind::name),
+            tunnel: spoken.kind.map(|kind| match kind {
+                Kind::Vxlan { gbp } => Options::Vxlan { gbp },
+                Kind::Erspan1 { index } => Options::Erspan1 { version: 1, index },
+                Kind::Erspan2 { direction, id } => Options::Erspan2 {
+                    version: 2,
+                    dir: direction,
+                    hwid: id,
+                },
+                Kind::Geneve(options) => {
+                    let option = |option: GeneveOption| Geneve {
+                        class: option.class,
+                        opt_type: option.option_type,
+                        data: option.data,
+                    };
+                    Options::Geneve(options.into_iter().map(option).collect())
+                }
+            }),
+        })
+    }
+}

@@ -1,0 +1,71 @@
+//! Objects in one line: what stands between their braces.
+
+use std::fmt::{self, Write as _};
+
+use super::chain::are_quotable;
+use super::{Options, Printer};
+use chainwright::nft::{ChainRef, FlowtableRef, SnapshotSet, StatefulObjectRef, TableRef};
+
+/// What a table has: `flags dormant; comment "…"`.
+pub(crate) fn table(table: &TableRef<'_>, options: &Options) -> Option<String> {
+    line(options, |printer| {
+        writeln!(printer.out, "{{")?;
+        printer.table_flags(table.flags().unwrap_or_default())?;
+        printer.comment(table.comment())?;
+        writeln!(printer.out, "}}")
+    })
+}
+
+/// What a chain has, without its rules.
+pub(crate) fn chain(chain: &ChainRef<'_>, options: &Options) -> Option<String> {
+    let is_spoken = chain.policy().is_none_or(|policy| policy.name().is_some());
+    let hook = chain.hook().unwrap_or_default();
+    let are_spoken = are_quotable(hook.devices.as_ref(), hook.device.as_deref());
+    (is_spoken && are_spoken).then_some(())?;
+    line(options, |printer| {
+        writeln!(printer.out, "{{")?;
+        printer.hook(chain)?;
+        printer.comment(chain.comment())?;
+        writeln!(printer.out, "}}")
+    })
+}
+
+/// What a set has, without its elements.
+pub(crate) fn set(set: &SnapshotSet<'_>, options: &Options) -> Option<String> {
+    line(options, |printer| printer.set(set))
+}
+
+pub(crate) fn object(object: &StatefulObjectRef<'_>, options: &Options) -> Option<String> {
+    line(options, |printer| printer.object(object))
+}
+
+pub(crate) fn flowtable(flowtable: &FlowtableRef<'_>, options: &Options) -> Option<String> {
+    let hook = flowtable.hook().unwrap_or_default();
+    are_quotable(hook.devices.as_ref(), None).then_some(())?;
+    line(options, |printer| printer.flowtable(flowtable))
+}
+
+/// The lines of a block in one; `None` if nft has no words for one of them.
+fn line(
+    options: &Options,
+    write: impl FnOnce(&mut Printer<'_, &mut String>) -> fmt::Result,
+) -> Option<String> {
+    let mut block = String::new();
+    let mut printer = Printer::new(&mut block, options);
+    printer.in_line = true;
+    write(&mut printer).ok()?;
+    let mut line = String::new();
+    let lines = block.lines().filter(|line| !line.is_empty());
+    let last = lines.clone().count().checked_sub(1)?;
+    for one in lines.skip(1).take(last.saturating_sub(1)) {
+        let one = one.trim_matches(['\t', ' ', ';']);
+        if one.starts_with('#') {
+            return None;
+        }
+        if !line.is_empty() {
+            line.push_str("; ");
+        }
+        line.push_str(one);
+    }
+    Some(line)
+}

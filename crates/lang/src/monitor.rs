@@ -1,0 +1,496 @@
+//! What the kernel tells of changes, in words.
+
+use std::fmt;
+
+use bstr::{BStr, ByteSlice};
+
+use super::constant::is_name;
+use super::list::{self, Options, line};
+use super::print::Printer;
+use super::read::set::SetReader;
+use chainwright::netlink::{Error, Message};
+use chainwright::nft::live::{Change, Event, EventFlags, EventObject};
+use chainwright::nft::{
+    Connection, ElementsRef, Generation, RuleRef, SetFlags, SetRef, Snapshot, SnapshotSet,
+    SnapshotTable,
+};
+
+/// Says in nft's words what transactions did, as `nft monitor` and `nft --echo` do.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// # let sandbox = chainwright::netns::Sandbox::new()?;
+/// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+/// use chainwright::nft::Connection;
+/// use chainwright::nft::live::{Item, Monitor};
+/// use chainwright_lang::{Options, Script, EventFormatter, Formatted};
+///
+/// let mut monitor = Monitor::open()?;
+/// let mut nft = Connection::open()?;
+/// let mut formatter = EventFormatter::new(&mut nft, Options::here())?;
+///
+/// let text = "table inet t { chain c { tcp dport { 22, 80 } accept; }; }";
+/// nft.commit(Script::parse("rules.nft", text)?.transaction(None)?.transaction())?;
+///
+/// let Item::Change(change) = monitor.receive()? else { panic!() };
+/// let told = formatter.format(&change);
+/// let lines: Vec<_> = told.iter().filter_map(Formatted::line).map(ToString::to_string).collect();
+/// assert_eq!(lines[0], "add table inet t");
+/// assert_eq!(lines[2], "add rule inet t c tcp dport { 22, 80 } accept");
+/// # Ok(()) })?.map_err(|error| error as Box<dyn std::error::Error>)?;
+/// # Ok(())
+/// # }
+/// ```
+///
+/// An event names a set and does not say of what type it is: so it keeps what it was told of the tables and sets that
+/// there are, without the elements of those that have a name. It is to be told of every change, in their order, and to be
+/// made anew where changes were lost.
+#[derive(Debug)]
+pub struct EventFormatter {
+    known: Snapshot,
+    /// What is known is of this generation, or of a later one.
+    since: Option<Generation>,
+    pub(super) options: Options,
+}
+
+/// What became of an event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Formatted<L = Line> {
+    /// It is said.
+    Line(L),
+    /// It is said with another event: the elements in braces of a rule, the other end of a range.
+    Within,
+    /// nft has no words for it, or what they would be is not known.
+    Inexpressible,
+}
+
+impl<L> Formatted<L> {
+    /// What is said.
+    #[must_use]
+    pub const fn line(&self) -> Option<&L> {
+        match self {
+            Self::Line(line) => Some(line),
+            _ => None,
+        }
+    }
+}
+
+/// An event in nft's words. Its `Display` is nft's line: with `{:#}` the handle is behind it, as `nft -a` has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Line {
+    /// What was done to what: `add rule ip filter input`.
+    pub head: String,
+    /// The rule, or what stands in braces behind the head, with the braces; empty if there is nothing.
+    pub body: String,
+    /// The handle of what was added, and of a table that went.
+    pub handle: Option<u64>,
+}
+
+impl fmt::Display for Line {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.head)?;
+        if !self.body.is_empty() {
+            write!(f, " {}", self.body)?;
+        }
+        match self.handle {
+            Some(handle) if f.alternate() => write!(f, " # handle {handle}"),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The end of a range whose other end may be told next.
+struct Bound<'c> {
+    event: usize,
+    message: Message<'c>,
+    elements: ElementsRef<'c>,
+    verb: &'static str,
+}
+
+impl EventFormatter {
+    /// One that asks over this connection which tables and sets there are.
+    ///
+    /// # Errors
+    /// Those of the listings; [`Error::Interrupted`] if others kept changing the ruleset.
+    pub fn new(connection: &mut Connection, options: Options) -> Result<Self, Error> {
+        let known = connection.definitions()?;
+        Ok(Self {
+            since: known.generation(),
+            known,
+            options,
+        })
+    }
+
+    /// One that knows only what it is told: what was there before has no words.
+    #[must_use]
+    pub fn of_nothing(options: Options) -> Self {
+        Self {
+            known: Snapshot::of_nothing(),
+            since: None,
+            options,
+        }
+    }
+
+    /// Says what a transaction did: for each of its [events](Change::events), in their order, what became of it.
+    pub fn format(&mut self, change: &Change) -> Vec<Formatted> {
+        self.format_in::<Lines>(change)
+    }
+
+    /// The same as libnftables' JSON: for each event an object like `{"add": {"rule": …}}`, in one line.
+    #[cfg(feature = "json")]
+    pub fn format_json(&mut self, change: &Change) -> Vec<Formatted<String>> {
+        self.format_in::<super::json::Events>(change)
+    }
+
+    fn format_in<F: Form>(&mut self, change: &Change) -> Vec<Formatted<F::Said>> {
+        // What is known is of later: what is called the same may have been something else then.
+        let is_past = self.since.is_some_and(|since| {
+            let ahead = change.generation().number().wrapping_sub(since.number());
+            ahead.cast_signed() <= 0
+        });
+        let mut told = Vec::new();
+        told.resize_with(change.events().len(), || Formatted::Inexpressible);
+        let mut bound: Option<Bound<'_>> = None;
+        for (number, event) in change.events().enumerate() {
+            let Ok(object) = event.object() else {
+                continue;
+            };
+            // A set that goes is still needed for its name; what comes is needed at once.
+            if !event.is_deletion() && self.known.learn(&event).is_err() {
+                continue;
+            }
+            if !is_past {
+                told[number] = match &object {
+                    EventObject::Elements(elements) => {
+                        self.elements::<F>(&mut told, &mut bound, number, &event, elements)
+                    }
+                    object => self.object::<F>(&event, object),
+                };
+            }
+            if event.is_deletion() {
+                let _ = self.known.learn(&event); // what cannot be read says nothing
+            }
+        }
+        if let Some(bound) = bound {
+            told[bound.event] = self.said_elements::<F>(&[bound.message], &bound);
+        }
+        if self.known.tidy().is_err() {
+            self.known = Snapshot::of_nothing();
+        }
+        // What belongs to a rule that could not be said is to be seen.
+        let is_rule = |event: &Event<'_>| matches!(event.object(), Ok(EventObject::Rule(_)));
+        let mut each = change.events().zip(&told);
+        if each.any(|(event, told)| is_rule(&event) && matches!(told, Formatted::Inexpressible)) {
+            for (event, told) in change.events().zip(&mut told) {
+                if matches!(told, Formatted::Within) && self.is_of_nameless(&event) {
+                    *told = Formatted::Inexpressible;
+                }
+            }
+        }
+        told
+    }
+
+    pub(super) fn table_of(&self, event: &Event<'_>) -> Option<SnapshotTable<'_>> {
+        self.known.table(event.family(), event.table()?)
+    }
+
+    /// Whether an event is of a set without a name of its own, as far as that is still known.
+    fn is_of_nameless(&self, event: &Event<'_>) -> bool {
+        let table = self.table_of(event);
+        let set = event.set().and_then(|name| table?.set(name));
+        set.is_some_and(|set| is_nameless(set.set().flags().unwrap_or_default()))
+    }
+
+    /// What a set is, as far as that is known: of one that goes nothing but the name is told.
+    pub(super) fn flags_of(&self, event: &Event<'_>, view: &SetRef<'_>) -> SetFlags {
+        let set = self.table_of(event).and_then(|t| t.set(view.name()));
+        let flags = set.map_or_else(|| view.flags(), |set| set.set().flags());
+        flags.unwrap_or_default()
+    }
+
+    fn object<F: Form>(&self, event: &Event<'_>, object: &EventObject<'_>) -> Formatted<F::Said> {
+        if let EventObject::Set(view) = object
+            && is_nameless(self.flags_of(event, view))
+        {
+            return Formatted::Within;
+        }
+        let verb = match (event.is_deletion(), object) {
+            (true, _) => "delete",
+            (false, EventObject::Rule(_)) if !event.flags().contains(EventFlags::APPEND) => {
+                "insert"
+            }
+            (false, _) => added(event),
+        };
+        match F::object(self, verb, event, object) {
+            Some(said) => Formatted::Line(said),
+            None => Formatted::Inexpressible,
+        }
+    }
+
+    fn elements<'c, F: Form>(
+        &self,
+        told: &mut [Formatted<F::Said>],
+        bound: &mut Option<Bound<'c>>,
+        number: usize,
+        event: &Event<'c>,
+        elements: &ElementsRef<'c>,
+    ) -> Formatted<F::Said> {
+        let table = self.table_of(event);
+        let Some(set) = table.and_then(|table| table.set(elements.set())) else {
+            return Formatted::Inexpressible;
+        };
+        let view = set.set();
+        let flags = view.flags().unwrap_or_default();
+        if is_nameless(flags) {
+            return Formatted::Within;
+        }
+        let this = Bound {
+            event: number,
+            message: event.message(),
+            elements: *elements,
+            verb: match event.is_deletion() {
+                true => "delete",
+                false => added(event),
+            },
+        };
+        let has_bounds = flags.contains(SetFlags::INTERVAL) && !flags.contains(SetFlags::CONCAT);
+        if !has_bounds {
+            return self.said_elements::<F>(&[this.message], &this);
+        }
+        match bound.take() {
+            Some(other) if other.makes_range_with(&this) => {
+                told[other.event] = self.said_elements::<F>(&[other.message, this.message], &this);
+                Formatted::Within
+            }
+            other => {
+                if let Some(other) = other {
+                    told[other.event] = self.said_elements::<F>(&[other.message], &other);
+                }
+                *bound = Some(this);
+                Formatted::Inexpressible // until its other end is told
+            }
+        }
+    }
+
+    /// `add element ip t s { 10.0.0.0/8 }`
+    fn said_elements<F: Form>(
+        &self,
+        messages: &[Message<'_>],
+        of: &Bound<'_>,
+    ) -> Formatted<F::Said> {
+        let elements = &of.elements;
+        // An end without a beginning stands before the first range, and says nothing.
+        if let [_] = messages
+            && end(elements).is_some_and(|(is_end, _)| is_end)
+        {
+            return Formatted::Within;
+        }
+        let said = || {
+            let table = self.known.table(elements.family(), elements.table())?;
+            let set = table.set(elements.set())?;
+            let excerpt = table.excerpt(&set, messages).ok()?;
+            let set = excerpt
+                .table(elements.family(), elements.table())?
+                .set(elements.set())?;
+            F::elements(self, of.verb, &set)
+        };
+        match said() {
+            Some(said) => Formatted::Line(said),
+            None => Formatted::Inexpressible,
+        }
+    }
+}
+
+/// What is added: `create` where it was not to be there yet.
+fn added(event: &Event<'_>) -> &'static str {
+    match event.flags().contains(EventFlags::EXCLUSIVE) {
+        true => "create",
+        false => "add",
+    }
+}
+
+/// How what happened is said.
+pub(super) trait Form {
+    /// What is said of an event.
+    type Said;
+
+    /// Of an object; `None` if there are no words for it.
+    fn object(
+        formatter: &EventFormatter,
+        verb: &'static str,
+        event: &Event<'_>,
+        object: &EventObject<'_>,
+    ) -> Option<Self::Said>;
+
+    /// Of the elements of a set that stands alone, with these elements alone.
+    fn elements(
+        formatter: &EventFormatter,
+        verb: &'static str,
+        set: &SnapshotSet<'_>,
+    ) -> Option<Self::Said>;
+}
+
+/// nft's lines.
+struct Lines;
+
+impl Form for Lines {
+    type Said = Line;
+
+    fn object(
+        formatter: &EventFormatter,
+        verb: &'static str,
+        event: &Event<'_>,
+        object: &EventObject<'_>,
+    ) -> Option<Line> {
+        let options = &formatter.options;
+        let is_deletion = event.is_deletion();
+        // Of what goes the name says all.
+        let inside = |body: Option<String>| match is_deletion {
+            true => Some(String::new()),
+            false => body,
+        };
+        // Without words where nft's language cannot hold a name.
+        let named = |name: &BStr| is_name(name).then(|| name.to_string());
+        let in_table =
+            |table: &BStr, name: &BStr| Some(format!("{} {}", named(table)?, named(name)?));
+        let (kind, name, body) = match object {
+            EventObject::Table(view) => {
+                let body = inside(line::table(view, options));
+                ("table", named(view.name()), body)
+            }
+            EventObject::Chain(view) => {
+                let body = inside(line::chain(view, options));
+                ("chain", in_table(view.table(), view.name()), body)
+            }
+            EventObject::Set(view) => {
+                let set = formatter.table_of(event).and_then(|t| t.set(view.name()));
+                let body = inside(set.and_then(|set| line::set(&set, options)));
+                let kind = match chainwright::nft::is_map(formatter.flags_of(event, view)) {
+                    true => "map",
+                    false => "set",
+                };
+                (kind, in_table(view.table(), view.name()), body)
+            }
+            EventObject::Object(view) => {
+                let body = inside(line::object(view, options));
+                let kind = list::object::object_name(view.object_type());
+                (kind, in_table(view.table(), view.name()), body)
+            }
+            EventObject::Flowtable(view) => {
+                let body = inside(line::flowtable(view, options));
+                ("flowtable", in_table(view.table(), view.name()), body)
+            }
+            EventObject::Rule(rule) => return rule_line(formatter, verb, event, rule),
+            _ => return None,
+        };
+        let body = body?;
+        let is_table = matches!(object, EventObject::Table(_));
+        Some(Line {
+            head: format!("{verb} {kind} {} {}", event.family(), name?),
+            body: match object {
+                _ if body.is_empty() => body,
+                EventObject::Object(_) => format!("{{ {body} }}"),
+                _ => format!("{{ {body}; }}"),
+            },
+            handle: event.handle().filter(|_| is_table || !is_deletion),
+        })
+    }
+
+    fn elements(
+        formatter: &EventFormatter,
+        verb: &'static str,
+        set: &SnapshotSet<'_>,
+    ) -> Option<Line> {
+        let mut body = String::from("{ ");
+        let mut printer = Printer::new(&mut body, &formatter.options);
+        printer.in_line = true;
+        for (index, element) in SetReader::named(set).elements()?.iter().enumerate() {
+            if index > 0 {
+                printer.out.push_str(", ");
+            }
+            printer.element(element).ok()?;
+        }
+        body.push_str(" }");
+        let view = set.set();
+        let are_names = is_name(view.table()) && is_name(view.name());
+        are_names.then_some(())?;
+        Some(Line {
+            head: format!(
+                "{verb} element {} {} {}",
+                view.family(),
+                view.table(),
+                view.name()
+            ),
+            body,
+            handle: None,
+        })
+    }
+}
+
+fn rule_line(
+    formatter: &EventFormatter,
+    verb: &str,
+    event: &Event<'_>,
+    rule: &RuleRef<'_>,
+) -> Option<Line> {
+    let are_names = is_name(rule.table()) && is_name(rule.chain());
+    are_names.then_some(())?;
+    let mut head = format!(
+        "{verb} rule {} {} {}",
+        rule.family(),
+        rule.table(),
+        rule.chain()
+    );
+    let handle = match (event.is_deletion(), rule.position()) {
+        (true, _) => Some(rule.handle()),
+        (false, position) => position.filter(|position| *position > 0),
+    };
+    if let Some(handle) = handle {
+        head += &format!(" handle {handle}");
+    }
+    let body = match rule.expressions() {
+        Some(_) => list::rule(&formatter.table_of(event)?, rule, &formatter.options)?,
+        None => String::new(),
+    };
+    // Of one that goes nft gives the number; what it was is said beside it.
+    Some(Line {
+        head,
+        body,
+        handle: (!event.is_deletion()).then(|| rule.handle()),
+    })
+}
+
+impl Bound<'_> {
+    /// Whether the two are the ends of one range.
+    fn makes_range_with(&self, other: &Self) -> bool {
+        let is_of_same = self.verb == other.verb
+            && self.elements.family() == other.elements.family()
+            && self.elements.table() == other.elements.table()
+            && self.elements.set() == other.elements.set();
+        let (Some(one), Some(another)) = (end(&self.elements), end(&other.elements)) else {
+            return false;
+        };
+        let (first, last) = match one.0 {
+            true => (another, one),
+            false => (one, another),
+        };
+        is_of_same && !first.0 && last.0 && first.1 < last.1
+    }
+}
+
+/// The only element: whether it ends a range, and its key.
+fn end(elements: &ElementsRef<'_>) -> Option<(bool, Vec<u8>)> {
+    let mut each = elements.elements().into_iter().flatten();
+    let element = each.next()?.ok()?;
+    let key = element.key_bytes()?.as_bytes().to_vec();
+    each.next()
+        .is_none()
+        .then(|| (element.is_interval_end(), key))
+}
+
+/// Whether a set is said by its elements.
+fn is_nameless(flags: SetFlags) -> bool {
+    flags.contains(SetFlags::ANONYMOUS) && !flags.contains(SetFlags::EVAL)
+}

@@ -1,0 +1,301 @@
+//! Chains and their blocks.
+
+use super::error::{Fault, shown};
+use super::parser::{Parser, parse_number};
+use super::script::InTable;
+use super::tree::{Command, Object, Position, Rule, Verb, names_devices};
+
+use crate::hooks;
+use crate::syntax::{Expr, Place, Symbol};
+use chainwright::nft::{Chain, ChainFlags, Device, Devices, Family, Hook, Policy, hook_name};
+
+pub(crate) const TYPES: [&str; 3] = ["filter", "nat", "route"];
+pub(crate) const HOOKS: [&str; 7] = [
+    "prerouting",
+    "input",
+    "forward",
+    "output",
+    "postrouting",
+    "ingress",
+    "egress",
+];
+
+impl Parser<'_> {
+    /// A chain, of which the word is read, and the rules in its block.
+    pub(super) fn chain(
+        &mut self,
+        verb: Verb,
+        at: &InTable,
+        start: Place,
+        chains: &mut Vec<Command>,
+        rules: &mut Vec<Command>,
+    ) -> Result<(), Fault> {
+        let name = self.name("a chain")?;
+        let place = self.since(start);
+        let mut chain = Chain::new(at.family, at.table.clone(), name.clone());
+        if self.at_sign("{") {
+            self.block(|this| {
+                if this.chain_entry(&mut chain)? {
+                    return Ok(());
+                }
+                let start = this.current.place;
+                let (statements, comment) = this.rule()?;
+                let rule = Rule {
+                    family: at.family,
+                    table: at.table.clone(),
+                    chain: name.clone(),
+                    position: Position::Any,
+                    statements,
+                    comment,
+                };
+                rules.push(Command {
+                    verb: Verb::Add,
+                    object: Object::Rule(Box::new(rule)),
+                    place: this.since(start),
+                });
+                Ok(())
+            })?;
+        }
+        chains.push(Command {
+            verb,
+            object: Object::Chain(chain),
+            place,
+        });
+        Ok(())
+    }
+
+    /// A chain that is deleted; with a block only the devices in it are.
+    pub(super) fn deleted_chain(
+        &mut self,
+        verb: Verb,
+        at: &InTable,
+        start: Place,
+    ) -> Result<Command, Fault> {
+        let (mut chains, mut rules) = (Vec::new(), Vec::new());
+        self.chain(verb, at, start, &mut chains, &mut rules)?;
+        if verb == Verb::Destroy
+            && let Some(Object::Chain(chain)) = chains.last().map(|chain| &chain.object)
+            && names_devices(chain)
+        {
+            let message = "`destroy chain` takes no devices off a chain";
+            return Err(Fault::new(start, message).with_hint("`delete chain` does"));
+        }
+        match (chains.pop(), rules.pop()) {
+            (Some(chain), None) => Ok(chain),
+            (_, rule) => Err(Fault::new(
+                rule.map_or(start, |rule| rule.place),
+                "rules are deleted by their handles",
+            )),
+        }
+    }
+
+    /// What a chain itself is, if that is here: its hook, policy, flags, comment.
+    fn chain_entry(&mut self, chain: &mut Chain<'static>) -> Result<bool, Fault> {
+        match self.at_any(&["type", "policy", "flags", "comment", "devices"]) {
+            Some("type") => self.hook(chain)?,
+            Some("policy") => {
+                self.advance();
+                let word = self.constant("a policy")?;
+                chain.policy = Some(match &*word.text {
+                    "accept" => Policy::ACCEPT,
+                    "drop" => Policy::DROP,
+                    other => {
+                        let message = format!("`{}` is no policy of a chain", shown(other));
+                        return Err(Fault::new(word.place, message)
+                            .expecting(["accept", "drop"])
+                            .nearest_to(other));
+                    }
+                });
+            }
+            Some("flags") => {
+                self.advance();
+                self.expect("offload")?;
+                chain.flags = Some(chain.flags.unwrap_or_default() | ChainFlags::HW_OFFLOAD);
+            }
+            Some("comment") => {
+                self.advance();
+                let (comment, place) = self.comment()?;
+                let commented = chain.clone().with_comment(&comment);
+                *chain = commented.map_err(|error| Fault::new(place, error.to_string()))?;
+            }
+            Some(_) => {
+                let devices = self.devices()?;
+                chain.hook.get_or_insert_default().devices = Some(devices);
+            }
+            None => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    /// `type filter hook input priority 0`
+    fn hook(&mut self, chain: &mut Chain<'static>) -> Result<(), Fault> {
+        self.expect("type")?;
+        if self.at_any(&TYPES).is_none() {
+            return Err(self.unknown("no type of a chain", TYPES));
+        }
+        let kind = self.name("a type")?;
+        self.expect("hook")?;
+        let place = self.current.place;
+        let Some(word) = self.at_any(&HOOKS) else {
+            return Err(self.unknown("no hook", HOOKS));
+        };
+        let number = hook_number(chain.family, word, place)?;
+        self.advance();
+        let mut hook = Hook {
+            number: Some(number),
+            ..Hook::default()
+        };
+        if self.eat("device") {
+            let device = self.constant("the name of a device")?;
+            hook.device = Some(device.text.into_string().into());
+        } else if self.at("devices") {
+            hook.devices = Some(self.devices()?);
+        }
+        hook.priority = Some(self.priority(chain.family, word)?);
+        // Devices may stand in a line of their own.
+        if let Some(Hook {
+            devices: Some(devices),
+            ..
+        }) = chain.hook.take()
+        {
+            hook.devices.get_or_insert(devices);
+        }
+        chain.chain_type = Some(kind);
+        chain.hook = Some(hook);
+        Ok(())
+    }
+
+    /// `priority filter - 10`
+    pub(super) fn priority(&mut self, family: Family, hook: &str) -> Result<i32, Fault> {
+        self.expect("priority")?;
+        let start = self.current.place;
+        let base = match self.at_sign("+") || self.at_sign("-") {
+            true => 0,
+            false => {
+                let word = self.constant("a priority")?;
+                priority_of(&word, family, hook)?
+            }
+        };
+        let sign = match self.current.kind {
+            super::lexer::Kind::Sign("+") => 1,
+            super::lexer::Kind::Sign("-") => -1,
+            _ => return Ok(base),
+        };
+        self.advance();
+        let offset: u32 = self.number("a number")?;
+        let sum = i64::from(base) + sign * i64::from(offset);
+        i32::try_from(sum)
+            .map_err(|_| Fault::new(self.since(start), "no priority is as far from 0"))
+    }
+
+    /// `devices = { eth0, eth1 }`
+    pub(super) fn devices(&mut self) -> Result<Devices<'static>, Fault> {
+        self.expect("devices")?;
+        self.expect_sign("=")?;
+        let start = self.current.place;
+        let names = self.initial()?;
+        let place = self.since(start);
+        let none = || Fault::new(place, "these are no names of devices");
+        let names = match names {
+            Expr::Set(elements) => elements.into_iter().map(|element| element.key).collect(),
+            name => vec![Some(name)],
+        };
+        if names.is_empty() {
+            return Err(none());
+        }
+        let mut symbols = Vec::new();
+        for name in names {
+            match name {
+                Some(Expr::Symbol(name)) => symbols.push(name),
+                _ => return Err(none()),
+            }
+        }
+        Ok(named_devices(symbols.iter().map(|symbol| &*symbol.text)))
+    }
+}
+
+/// The number of a hook.
+pub(crate) fn hook_number(family: Family, word: &str, place: Place) -> Result<u32, Fault> {
+    let number = (0..8).find(|number| hook_name(family, *number) == Some(word));
+    number.ok_or_else(|| {
+        let known = (0..8).filter_map(|number| hook_name(family, number));
+        let message = format!("tables of {family} have no hook `{word}`");
+        Fault::new(place, message).expecting(known)
+    })
+}
+
+/// Devices by their names; an asterisk at the end of one stands for whatever follows.
+pub(crate) fn named_devices<'n>(
+    names: impl DoubleEndedIterator<Item = &'n str>,
+) -> Devices<'static> {
+    let mut devices = Devices::default();
+    // nft sends the last one first.
+    for name in names.rev() {
+        match name.strip_suffix('*') {
+            Some(prefix) if !prefix.ends_with('\\') => {
+                devices.push(Device::Prefix(prefix.into()));
+            }
+            _ => {
+                devices.push(Device::Name(name.into()));
+            }
+        }
+    }
+    devices
+}
+
+/// A priority by its name or number.
+pub(crate) fn priority_of(word: &Symbol, family: Family, hook: &str) -> Result<i32, Fault> {
+    let text = &*word.text;
+    let (is_negative, digits) = match text.strip_prefix('-') {
+        Some(digits) => (true, digits),
+        None => (false, text),
+    };
+    if let Some(number) = parse_number(digits) {
+        let number = i64::try_from(number).unwrap_or(i64::MAX);
+        let number = if is_negative { -number } else { number };
+        return i32::try_from(number)
+            .map_err(|_| Fault::new(word.place, "no priority is as far from 0"));
+    }
+    let known = hooks::priorities(family);
+    if let Some((name, number)) = known.iter().find(|(name, _)| *name == text) {
+        return match hooks::hook_of_priority(name) {
+            Some(of) if !hooks::is_priority_at(name, hook) => Err(Fault::new(
+                word.place,
+                format!("the priority `{name}` is of the hook {of}, not of {hook}"),
+            )
+            .with_hint(format!("its number is {number}"))),
+            _ => Ok(*number),
+        };
+    }
+    // A variable may have an offset with it.
+    if word.is_quoted
+        && let Some(at) = text.find(['+', '-'])
+        && let name = text[..at].trim_end()
+        && known.iter().any(|(known, _)| *known == name)
+        && let Some(offset) = parse_number(text[at + 1..].trim_start())
+    {
+        let name = Symbol {
+            text: name.into(),
+            is_quoted: false,
+            place: word.place,
+        };
+        let base = i64::from(priority_of(&name, family, hook)?);
+        let offset = i64::try_from(offset).unwrap_or(i64::MAX / 2);
+        let sum = match text[at..].starts_with('+') {
+            true => base + offset,
+            false => base - offset,
+        };
+        return i32::try_from(sum)
+            .map_err(|_| Fault::new(word.place, "no priority is as far from 0"));
+    }
+    let fault = Fault::new(word.place, format!("`{}` is no priority", shown(text)))
+        .expecting(known.iter().map(|(name, _)| *name).chain(["a number"]));
+    let glued = known.iter().find_map(|(name, _)| {
+        let offset = text.strip_prefix(name)?.strip_prefix('-')?;
+        Some(format!("with blanks: {name} - {}", shown(offset)))
+    });
+    Err(match glued {
+        Some(glued) => fault.with_hint(glued),
+        None => fault.nearest_to(text),
+    })
+}

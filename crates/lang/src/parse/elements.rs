@@ -1,0 +1,409 @@
+//! Elements of a set with a name: what a text may have millions of.
+//!
+//! Those that are constants of digits (`10.0.0.1`, `2001:db8::/32 . 80 : 192.0.2.1`) are left where they stand in the
+//! text: it is looked at once to see that they are such, and again each time that they are asked for.
+
+use std::borrow::Cow;
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use super::lexer::{Kind, is_link_address};
+use super::parser::{Parser, parse_number};
+use crate::syntax::{Element, Expr, Place, Symbol};
+
+/// Elements of a set, in the order in which they were said.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub(crate) struct ElementList(Vec<Piece>);
+
+#[derive(Debug, Clone, PartialEq)]
+enum Piece {
+    One(Box<Element>),
+    Run(Run),
+}
+
+impl ElementList {
+    pub(crate) fn push(&mut self, element: Element) {
+        self.0.push(Piece::One(Box::new(element)));
+    }
+
+    pub(super) fn append(&mut self, mut more: Self) {
+        self.0.append(&mut more.0);
+    }
+
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        let count = |piece: &Piece| match piece {
+            Piece::One(_) => 1,
+            Piece::Run(run) => run.count,
+        };
+        self.0.iter().map(count).sum()
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = Cow<'_, Element>> {
+        self.0.iter().flat_map(|piece| {
+            let (one, run) = match piece {
+                Piece::One(element) => (Some(Cow::Borrowed(&**element)), None),
+                Piece::Run(run) => (None, Some(run.iter().map(Cow::Owned))),
+            };
+            one.into_iter().chain(run.into_iter().flatten())
+        })
+    }
+}
+
+impl FromIterator<Element> for ElementList {
+    fn from_iter<I: IntoIterator<Item = Element>>(elements: I) -> Self {
+        let one = |element| Piece::One(Box::new(element));
+        Self(elements.into_iter().map(one).collect())
+    }
+}
+
+/// What takes elements as they are read.
+pub(super) trait TakesElements {
+    fn take(&mut self, element: Element);
+
+    /// Takes those that stand here, if they need not be read; the parser goes behind the last one.
+    fn take_run(&mut self, _: &mut Parser<'_>) -> bool {
+        false
+    }
+}
+
+impl TakesElements for Vec<Element> {
+    fn take(&mut self, element: Element) {
+        self.push(element);
+    }
+}
+
+impl TakesElements for ElementList {
+    fn take(&mut self, element: Element) {
+        self.push(element);
+    }
+
+    fn take_run(&mut self, parser: &mut Parser<'_>) -> bool {
+        match parser.run() {
+            Some(run) => {
+                self.0.push(Piece::Run(run));
+                true
+            }
+            None => false,
+        }
+    }
+}
+
+/// Elements that are left where they stand.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Run {
+    text: Arc<str>,
+    /// From the first one to the end of the last one.
+    place: Place,
+    count: usize,
+}
+
+impl Run {
+    /// Those that begin here, if any do.
+    pub(super) fn at(text: &Arc<str>, source: u32, start: u32) -> Option<Self> {
+        let mut scanner = Scanner::new(text, start);
+        let (mut count, mut end) = (0, start);
+        while scanner.element(|_, _| {}).is_some() && scanner.is_between() {
+            (count, end) = (count + 1, scanner.at as u32); // texts are shorter than 4 GiB
+            if !scanner.skip_comma() {
+                break;
+            }
+        }
+        let place = Place { source, start, end };
+        (count > 0).then(|| Self {
+            text: Arc::clone(text),
+            place,
+            count,
+        })
+    }
+
+    fn iter(&self) -> impl Iterator<Item = Element> {
+        let mut scanner = Scanner::new(&self.text, self.place.start);
+        (0..self.count).map_while(move |_| {
+            let (mut key, mut data) = (Vec::new(), Vec::new());
+            scanner.element(|is_data, constant| {
+                let place = |start, end| Place {
+                    source: self.place.source,
+                    start,
+                    end,
+                };
+                let value = constant.expr(&self.text, place);
+                match is_data {
+                    true => data.push(value),
+                    false => key.push(value),
+                }
+            })?;
+            scanner.skip_comma();
+            let mut element = Element::new(whole(key));
+            element.data = whole(data);
+            Some(element)
+        })
+    }
+}
+
+/// The parts of a key or of data.
+fn whole(mut parts: Vec<Expr>) -> Option<Expr> {
+    match parts.len() {
+        0 | 1 => parts.pop(),
+        _ => Some(Expr::Concat(parts)),
+    }
+}
+
+/// Where characters begin, and where they end.
+type Span = (u32, u32);
+
+/// A constant of digits.
+#[derive(Debug, Clone, Copy)]
+enum Constant {
+    Value(Span),
+    /// A value, and how many of its bits count.
+    Prefix(Span, u32),
+    Range(Span, Span),
+}
+
+impl Constant {
+    fn expr(self, text: &str, place: impl Fn(u32, u32) -> Place) -> Expr {
+        let symbol = |(start, end): Span| {
+            Expr::Symbol(Symbol {
+                text: text
+                    .get(start as usize..end as usize)
+                    .unwrap_or_default()
+                    .into(),
+                is_quoted: false,
+                place: place(start, end),
+            })
+        };
+        match self {
+            Self::Value(value) => symbol(value),
+            Self::Prefix(value, bits) => Expr::Prefix(Box::new(symbol(value)), bits),
+            Self::Range(from, to) => Expr::Range(Box::new(symbol(from)), Box::new(symbol(to))),
+        }
+    }
+}
+
+/// Goes over constants of digits with what may stand between them.
+struct Scanner<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl<'t> Scanner<'t> {
+    const fn new(text: &'t str, start: u32) -> Self {
+        Self {
+            text,
+            at: start as usize,
+        }
+    }
+
+    fn byte(&self) -> Option<u8> {
+        self.text.as_bytes().get(self.at).copied()
+    }
+
+    fn skip(&mut self, is_skipped: impl Fn(u8) -> bool) {
+        while self.byte().is_some_and(&is_skipped) {
+            self.at += 1;
+        }
+    }
+
+    fn skip_blanks(&mut self) {
+        self.skip(|byte| matches!(byte, b' ' | b'\t'));
+    }
+
+    /// Goes past a sign that stands between blanks.
+    fn sign(&mut self, sign: u8) -> bool {
+        let start = self.at;
+        self.skip_blanks();
+        let is_here = self.byte() == Some(sign) && self.at > start;
+        let rest = self.text.as_bytes().get(self.at + 1);
+        if is_here && matches!(rest, Some(b' ' | b'\t')) {
+            self.at += 1;
+            self.skip_blanks();
+            return true;
+        }
+        self.at = start;
+        false
+    }
+
+    /// A key, perhaps with data; the constants of both, and whether they are of the data.
+    fn element(&mut self, mut take: impl FnMut(bool, Constant)) -> Option<()> {
+        self.value(|constant| take(false, constant))?;
+        if self.sign(b':') {
+            self.value(|constant| take(true, constant))?;
+        }
+        Some(())
+    }
+
+    /// Constants with dots between them.
+    fn value(&mut self, mut take: impl FnMut(Constant)) -> Option<()> {
+        take(self.constant()?);
+        while self.sign(b'.') {
+            take(self.constant()?);
+        }
+        Some(())
+    }
+
+    fn constant(&mut self) -> Option<Constant> {
+        let first = self.digits()?;
+        let constant = match self.byte() {
+            Some(b'-') => {
+                self.at += 1;
+                Constant::Range(first, self.digits()?)
+            }
+            Some(b'/') => {
+                let start = self.at + 1;
+                self.at = start;
+                self.skip(|byte| byte.is_ascii_digit());
+                let length = self.text.get(start..self.at).unwrap_or_default();
+                let bits = parse_number(length).filter(|_| !length.is_empty())?;
+                Constant::Prefix(first, u32::try_from(bits).ok()?)
+            }
+            _ => Constant::Value(first),
+        };
+        // What goes on here is not of digits alone.
+        matches!(
+            self.byte(),
+            None | Some(b' ' | b'\t' | b'\r' | b'\n' | b',' | b'}')
+        )
+        .then_some(constant)
+    }
+
+    /// A number, or an address.
+    fn digits(&mut self) -> Option<Span> {
+        let start = self.at;
+        let is_number = self.byte().is_some_and(|byte| byte.is_ascii_digit());
+        self.skip(|byte| byte.is_ascii_digit() || byte == b'.');
+        let goes_on = matches!(self.byte(), Some(b':' | b'a'..=b'f' | b'A'..=b'F'));
+        if goes_on {
+            self.skip(|byte| byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.'));
+            let address = self.text.get(start..self.at)?;
+            if address.parse::<Ipv6Addr>().is_err() && !is_link_address(address) {
+                return None;
+            }
+        } else if !is_number {
+            return None;
+        }
+        Some((start as u32, self.at as u32)) // texts are shorter than 4 GiB
+    }
+
+    /// Whether another element may follow, or none.
+    fn is_between(&self) -> bool {
+        let mut ahead = Self { ..*self };
+        ahead.skip(|byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n'));
+        matches!(ahead.byte(), Some(b',' | b'}'))
+    }
+
+    fn skip_comma(&mut self) -> bool {
+        let is_blank = |byte| matches!(byte, b' ' | b'\t' | b'\r' | b'\n');
+        self.skip(is_blank);
+        let is_comma = self.byte() == Some(b',');
+        if is_comma {
+            self.at += 1;
+            self.skip(is_blank);
+        }
+        is_comma
+    }
+}
+
+impl Parser<'_> {
+    /// The elements that begin with the current token and are left where they stand; the parser goes behind the last one.
+    fn run(&mut self) -> Option<Run> {
+        if self.current.kind != Kind::Word || !self.is_alone() {
+            return None;
+        }
+        let Place { source, start, .. } = self.current.place;
+        let run = Run::at(&self.sources.text(source), source, start)?;
+        self.go_behind(run.place);
+        Some(run)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::collection::vec;
+    use proptest::prelude::{ProptestConfig, proptest};
+    use proptest::sample::select;
+
+    use super::super::error::Fault;
+    use super::super::expr::Side;
+    use super::super::lexer::Token;
+    use super::super::{Kept, NoIncludes, Source};
+    use super::*;
+
+    /// What stands in braces, and the token behind it.
+    fn read<T: TakesElements>(text: &str, mut taken: T) -> Result<(T, Token), Fault> {
+        let mut parser = Parser::behind(&Kept::default(), &NoIncludes);
+        parser.open(vec![Source::new("test", text)], Place::default())?;
+        parser.advance();
+        parser.expect_sign("{")?;
+        parser.elements(Side::Right, &mut taken)?;
+        Ok((taken, parser.current))
+    }
+
+    /// Whether elements are the same where they are left in the text and where each is read; how many were left there.
+    fn compare(text: &str) -> usize {
+        let left = read(text, ElementList::default());
+        let each = read(text, Vec::new());
+        match (left, each) {
+            (Ok((left, behind)), Ok((each, also_behind))) => {
+                assert_eq!(left.len(), each.len(), "{text}");
+                let found: Vec<Element> = left.iter().map(Cow::into_owned).collect();
+                assert_eq!(found, each, "{text}");
+                assert_eq!(behind, also_behind, "{text}");
+                let runs = left.0.iter().map(|piece| match piece {
+                    Piece::One(_) => 0,
+                    Piece::Run(run) => run.count,
+                });
+                runs.sum()
+            }
+            (left, each) => {
+                let (left, each) = (left.map(|_| ()), each.map(|_| ()));
+                assert_eq!(format!("{left:?}"), format!("{each:?}"), "{text}");
+                0
+            }
+        }
+    }
+
+    #[test]
+    fn elements_of_digits_are_left_in_the_text() {
+        for (text, left) in [
+            ("{ 10.0.0.1, 10.0.0.2 }", 2),
+            ("{10.0.0.1,10.0.0.2,}", 2),
+            ("{ 10.0.0.0/8,\n\t\t\t     192.168.0.0/16 }", 2),
+            ("{ 10.0.0.1-10.0.0.9, 80-89 }", 2),
+            ("{ 10.0.0.1 : 192.0.2.1, 10.0.0.2 : 192.0.2.2 }", 2),
+            ("{ 10.0.0.1 . 80 : 192.0.2.1 . 8080 }", 1),
+            (
+                "{ ::, ::1, 2001:db8::/32, fe80::1-fe80::9, ::ffff:1.2.3.4 }",
+                5,
+            ),
+            ("{ 02:00:00:00:00:01, FF:ff:ff:ff:ff:ff }", 2),
+            // Up to what is more than digits, and behind it.
+            ("{ 1, 2, ssh, 3, 4 }", 4),
+            ("{ 1, 2 timeout 5s, 3 }", 2),
+            ("{ 1, 2 : accept, 3 }", 2),
+            ("{ 1, { 2, 3 }, * : 4 }", 1),
+            ("{ 1 # one\n, 2 }", 1),
+            ("{ 1, 2 \\\n, 3 }", 2),
+            ("{ 0x10, 1:2, 1 & 3, -1, 5s }", 0),
+            ("{ 1:2, 1 :2, 1: 2 }", 0),
+            ("{ }", 0),
+            ("{ 1 2 }", 0),
+            ("{ 1, 2", 0),
+        ] {
+            assert_eq!(compare(text), left, "{text}");
+        }
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 4000, ..ProptestConfig::default() })]
+
+        #[test]
+        fn those_that_are_left_are_those_that_are_read(words in vec(select(vec![
+            "10.0.0.1", "80", "1.", "08", "2001:db8::1", "::", "02:00:00:00:00:01", "1:2", "abcd", "f00", "0x10", "5s",
+            "/", "-", "/24", "/0x8", " . ", ".", " : ", ":", ",", ",", ", ", ", ", "\n", "\r\n", "\t", " ", "}", "{",
+            "# c\n", "tcp", "accept", "timeout 1s", "\"q\"", "*", "&", "\\\n", "é", "4294967296",
+        ]), 0..12)) {
+            compare(&format!("{{ {} }}", words.concat()));
+        }
+    }
+}

@@ -1,0 +1,528 @@
+//! Expressions: what has a value.
+
+use super::elements::TakesElements;
+use super::error::{Fault, shown};
+use super::lexer::Kind;
+use super::parser::Parser;
+use crate::syntax::{Element, Expr, Operator, Statement, Target, Verdict};
+
+/// How many operations may stand in one another.
+const LONGEST_CHAIN: usize = 128;
+
+/// What an expression may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Side {
+    /// What is looked at: fields of the packet and the like.
+    Left,
+    /// What that is compared with: constants.
+    Right,
+    /// Either.
+    Any,
+}
+
+impl Parser<'_> {
+    /// What is looked at: a field or several, with operations.
+    pub(super) fn left(&mut self) -> Result<Expr, Fault> {
+        self.concat(Side::Left)
+    }
+
+    /// Any value that a statement takes, with the maps that it is looked up in; sets are none.
+    pub(super) fn any(&mut self) -> Result<Expr, Fault> {
+        let key = self.concat(Side::Any)?;
+        self.mapped(key)
+    }
+
+    /// What a map has for a key, if one is behind it.
+    pub(super) fn mapped(&mut self, key: Expr) -> Result<Expr, Fault> {
+        let mut key = key;
+        let mut depth = 0;
+        while self.at("map") {
+            depth += 1;
+            if depth > LONGEST_CHAIN {
+                return Err(self.too_deep());
+            }
+            self.advance();
+            let map = self.map()?;
+            key = Expr::Map(Box::new(key), Box::new(map));
+        }
+        Ok(key)
+    }
+
+    /// A map behind `map` or `vmap`: in braces, or by its name.
+    pub(super) fn map(&mut self) -> Result<Expr, Fault> {
+        if self.at_sign("{") {
+            return self.set(Side::Right, false);
+        }
+        if self.at_sign("@") {
+            return self.reference().map(Expr::Reference);
+        }
+        if self.at_sign("$") {
+            return self.variable();
+        }
+        Err(self.unexpected(["{", "@"]))
+    }
+
+    /// `@name`
+    pub(super) fn reference(&mut self) -> Result<String, Fault> {
+        self.expect_sign("@")?;
+        self.name_text("a set")
+    }
+
+    /// What a field is compared with: a set, a value, a range, several flags, flags of others.
+    pub(super) fn right(&mut self) -> Result<Expr, Fault> {
+        if self.at_sign("{") {
+            return self.set(Side::Right, false);
+        }
+        if self.at_sign("@") {
+            return self.reference().map(Expr::Reference);
+        }
+        let first = self.concat(Side::Right)?;
+        let first = self.flags(first)?;
+        if self.eat_sign("/") {
+            let of = self.concat(Side::Right)?;
+            let of = self.flags(of)?;
+            return Ok(Expr::Masked(Box::new(first), Box::new(of)));
+        }
+        Ok(first)
+    }
+
+    /// `a,b,c` of which the first is read.
+    pub(super) fn flags(&mut self, first: Expr) -> Result<Expr, Fault> {
+        if !self.at_sign(",") {
+            return Ok(first);
+        }
+        let mut flags = vec![first];
+        while self.eat_sign(",") {
+            self.skip_lines();
+            flags.push(self.concat(Side::Right)?);
+        }
+        Ok(Expr::Flags(flags))
+    }
+
+    /// Values with dots between them.
+    pub(super) fn concat(&mut self, side: Side) -> Result<Expr, Fault> {
+        let first = self.limits(side)?;
+        if !self.at_sign(".") {
+            return Ok(first);
+        }
+        let mut parts = vec![first];
+        while self.eat_sign(".") {
+            parts.push(self.limits(side)?);
+        }
+        Ok(Expr::Concat(parts))
+    }
+
+    /// A value, a range or a prefix.
+    fn limits(&mut self, side: Side) -> Result<Expr, Fault> {
+        let value = self.operation(side, 0)?;
+        if side == Side::Left || !is_constant(&value) {
+            return Ok(value);
+        }
+        if self.eat_sign("-") {
+            let last = self.operation(Side::Right, 0)?;
+            return Ok(Expr::Range(Box::new(value), Box::new(last)));
+        }
+        let is_length = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+        if self.at_sign("/") && self.next_if_word().is_some_and(|word| is_length(&word)) {
+            self.advance();
+            let bits: u32 = self.number("the length of a prefix in bits")?;
+            return Ok(Expr::Prefix(Box::new(value), bits));
+        }
+        Ok(value)
+    }
+
+    /// The operator that is looked at.
+    fn operator(&self) -> Option<Operator> {
+        Some(match self.current.kind {
+            Kind::Sign("&") => Operator::And,
+            Kind::Sign("|") => Operator::Or,
+            Kind::Sign("^") => Operator::Xor,
+            Kind::Sign("<<") => Operator::LeftShift,
+            Kind::Sign(">>") => Operator::RightShift,
+            Kind::Word => match self.word() {
+                "and" => Operator::And,
+                "or" => Operator::Or,
+                "xor" => Operator::Xor,
+                "lshift" => Operator::LeftShift,
+                "rshift" => Operator::RightShift,
+                _ => return None,
+            },
+            _ => return None,
+        })
+    }
+
+    /// Operations that bind at least so tight.
+    fn operation(&mut self, side: Side, tightest: u8) -> Result<Expr, Fault> {
+        let mut left = self.operand(side)?;
+        let mut length = 0;
+        while let Some(operator) = self.operator() {
+            if operator.precedence() < tightest {
+                break;
+            }
+            length += 1;
+            if length > LONGEST_CHAIN {
+                return Err(self.too_deep());
+            }
+            self.advance();
+            let other = match side {
+                Side::Right => Side::Right,
+                Side::Left | Side::Any => Side::Any,
+            };
+            let right = self.operation(other, operator.precedence() + 1)?;
+            left = Expr::Binary(operator, Box::new(left), Box::new(right));
+        }
+        Ok(left)
+    }
+
+    /// A single value.
+    fn operand(&mut self, side: Side) -> Result<Expr, Fault> {
+        match self.current.kind {
+            Kind::Sign("(") => {
+                self.advance();
+                let inner = self.deeper(|this| this.operation(side, 0))?;
+                self.expect_sign(")")?;
+                Ok(inner)
+            }
+            Kind::Sign("$") => self.variable(),
+            Kind::Sign("@") if side != Side::Right => self.raw_payload(),
+            Kind::Sign("-") if side == Side::Right => self.negative(),
+            Kind::Sign("[") if side != Side::Left => self.bracketed(),
+            Kind::Quoted if side != Side::Left => Ok(Expr::Symbol(self.symbol())),
+            Kind::Word if side == Side::Right => Ok(Expr::Symbol(self.symbol())),
+            Kind::Word => {
+                if let Some(found) = self.selector(side)? {
+                    return Ok(found);
+                }
+                match side {
+                    Side::Any => Ok(Expr::Symbol(self.symbol())),
+                    _ => Err(self.unknown_selector()),
+                }
+            }
+            Kind::Sign("{") => Err(Fault::new(self.current.place, "a set does not belong here")
+                .with_hint("sets stand behind what is compared with them: tcp dport { 22, 80 }")),
+            _ => Err(self.unexpected(match side {
+                Side::Left => ["an expression like tcp dport"],
+                Side::Right => ["a value"],
+                Side::Any => ["a value or an expression"],
+            })),
+        }
+    }
+
+    /// An address of IPv6 that a port may be behind.
+    fn bracketed(&mut self) -> Result<Expr, Fault> {
+        self.expect_sign("[")?;
+        if !self.is_word() {
+            return Err(self.unexpected(["an address"]));
+        }
+        let address = Expr::Symbol(self.symbol());
+        self.expect_sign("]")?;
+        Ok(address)
+    }
+
+    fn negative(&mut self) -> Result<Expr, Fault> {
+        let start = self.current.place;
+        self.advance();
+        if !self.is_word() || super::parser::parse_number(self.word()).is_none() {
+            return Err(self.unexpected(["a number"]));
+        }
+        let mut symbol = self.symbol();
+        symbol.text = format!("-{}", symbol.text).into();
+        symbol.place = self.since(start);
+        Ok(Expr::Symbol(symbol))
+    }
+
+    /// `$name`
+    pub(super) fn variable(&mut self) -> Result<Expr, Fault> {
+        let start = self.current.place;
+        self.expect_sign("$")?;
+        if !self.is_word() {
+            return Err(self.unexpected(["the name of a variable"]));
+        }
+        let name = self.word().to_owned();
+        self.advance();
+        self.variables.value(&name, self.since(start))
+    }
+
+    /// Values in braces; only where a set may have none they may be missing.
+    pub(super) fn set(&mut self, side: Side, may_be_empty: bool) -> Result<Expr, Fault> {
+        let start = self.current.place;
+        self.expect_sign("{")?;
+        let mut elements: Vec<Element> = Vec::new();
+        self.deeper(|this| this.elements(side, &mut elements))?;
+        if elements.is_empty() && !may_be_empty {
+            return Err(Fault::new(
+                self.since(start),
+                "a set in a rule has elements",
+            ));
+        }
+        Ok(Expr::Set(elements))
+    }
+
+    /// Elements up to the brace that ends them.
+    pub(super) fn elements(
+        &mut self,
+        side: Side,
+        taken: &mut impl TakesElements,
+    ) -> Result<(), Fault> {
+        loop {
+            self.skip_lines();
+            if self.eat_sign("}") {
+                return Ok(());
+            }
+            if !taken.take_run(self) {
+                match self.element(side)? {
+                    // A set in a set is its elements.
+                    Element {
+                        key: Some(Expr::Set(inner)),
+                        ..
+                    } => inner.into_iter().for_each(|element| taken.take(element)),
+                    element => taken.take(element),
+                }
+            }
+            self.skip_lines();
+            if !self.eat_sign(",") {
+                return match self.eat_sign("}") {
+                    true => Ok(()),
+                    false => Err(self.unexpected([",", "}", ":"])),
+                };
+            }
+        }
+    }
+
+    /// One element: a key, what is kept with it, and what a map has for it.
+    fn element(&mut self, side: Side) -> Result<Element, Fault> {
+        let start = self.current.place;
+        let key = match self.current.kind {
+            Kind::Sign("*") => {
+                self.advance();
+                None
+            }
+            Kind::Sign("{") => Some(self.set(side, true)?),
+            _ => Some(self.concat(side)?),
+        };
+        let mut element = Element::new(key);
+        self.element_options(&mut element)?;
+        self.skip_lines();
+        let is_mapped = self.eat_sign(":");
+        if is_mapped {
+            self.skip_lines();
+            element.data = Some(self.data(side)?);
+            self.element_options(&mut element)?;
+        }
+        let has_more = is_mapped
+            || !element.statements.is_empty()
+            || element.timeout.is_some()
+            || element.expires.is_some()
+            || element.comment.is_some();
+        if matches!(element.key, Some(Expr::Set(_))) && has_more {
+            let message = "a set in a set has nothing of its own";
+            return Err(Fault::new(self.since(start), message));
+        }
+        Ok(element)
+    }
+
+    /// What is kept with an element.
+    fn element_options(&mut self, element: &mut Element) -> Result<(), Fault> {
+        loop {
+            if self.eat("timeout") {
+                element.timeout = match self.eat("never") {
+                    true => Some(0),
+                    false => self.lifetime()?,
+                };
+            } else if self.eat("expires") {
+                element.expires = self.lifetime()?;
+            } else if self.eat("comment") {
+                element.comment = Some(self.string("a comment")?);
+            } else if let Some(statement) = self.stateful()? {
+                element.statements.push(statement);
+            } else {
+                return Ok(());
+            }
+        }
+    }
+
+    /// What a map has for a key.
+    fn data(&mut self, side: Side) -> Result<Expr, Fault> {
+        match self.verdict()? {
+            Some(Verdict::Jump(Target::Rules(_)) | Verdict::Goto(Target::Rules(_))) => {
+                let message = "a map leads to chains that have a name";
+                Err(Fault::new(self.current.place, message))
+            }
+            Some(verdict) => Ok(Expr::Verdict(verdict)),
+            None if self.at_sign("@") && side == Side::Right => {
+                Err(self.unexpected(["a value", "a verdict"]))
+            }
+            None => self.concat(side),
+        }
+    }
+
+    /// A verdict, if one is here.
+    pub(super) fn verdict(&mut self) -> Result<Option<Verdict>, Fault> {
+        const WORDS: [&str; 7] = [
+            "accept", "drop", "continue", "break", "return", "jump", "goto",
+        ];
+        Ok(Some(match self.eat_any(&WORDS) {
+            Some("accept") => Verdict::Accept,
+            Some("drop") => Verdict::Drop,
+            Some("continue") => Verdict::Continue,
+            Some("break") => Verdict::Break,
+            Some("return") => Verdict::Return,
+            Some("jump") => Verdict::Jump(self.target()?),
+            Some("goto") => Verdict::Goto(self.target()?),
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Where a jump leads to.
+    fn target(&mut self) -> Result<Target, Fault> {
+        if self.at_sign("{") {
+            return self.bound_rules().map(Target::Rules);
+        }
+        if self.at_sign("$") {
+            let start = self.current.place;
+            return match self.variable()? {
+                Expr::Symbol(symbol) => Ok(Target::Chain(symbol.text.into())),
+                _ => Err(Fault::new(
+                    self.since(start),
+                    "this variable is not the name of a chain",
+                )),
+            };
+        }
+        self.name_text("a chain").map(Target::Chain)
+    }
+
+    /// The value of a variable: what may stand on the right of a comparison.
+    pub(super) fn initial(&mut self) -> Result<Expr, Fault> {
+        if self.at_sign("{") {
+            return self.set(Side::Right, true);
+        }
+        if self.at_end() {
+            return Err(self.unexpected(["a value"]));
+        }
+        let first = self.concat(Side::Right)?;
+        self.flags(first)
+    }
+
+    /// A constant that only one word can be: its characters, also where a variable has them.
+    pub(super) fn constant(&mut self, what: &str) -> Result<crate::syntax::Symbol, Fault> {
+        let start = self.current.place;
+        if self.at_sign("$") {
+            return match self.variable()? {
+                Expr::Symbol(mut symbol) => {
+                    symbol.place = self.since(start);
+                    Ok(symbol)
+                }
+                _ => {
+                    let message = format!("this variable is not {what}");
+                    Err(Fault::new(self.since(start), message))
+                }
+            };
+        }
+        match self.is_word() || self.is_quoted() {
+            true => Ok(self.symbol()),
+            false => Err(self.unexpected([what])),
+        }
+    }
+
+    /// Whether a comparison begins here that is spelled out.
+    pub(super) fn relation(&mut self) -> Option<crate::syntax::Relation> {
+        use crate::syntax::Relation;
+        let relation = match self.current.kind {
+            Kind::Sign("==") => Relation::Equal,
+            Kind::Sign("!=") => Relation::NotEqual,
+            Kind::Sign("<") => Relation::Less,
+            Kind::Sign("<=") => Relation::LessOrEqual,
+            Kind::Sign(">") => Relation::Greater,
+            Kind::Sign(">=") => Relation::GreaterOrEqual,
+            Kind::Sign("!") => Relation::None,
+            Kind::Word => match self.word() {
+                "eq" => Relation::Equal,
+                "ne" => Relation::NotEqual,
+                "lt" => Relation::Less,
+                "le" => Relation::LessOrEqual,
+                "gt" => Relation::Greater,
+                "ge" => Relation::GreaterOrEqual,
+                "not" => Relation::None,
+                _ => return None,
+            },
+            _ => return None,
+        };
+        self.advance();
+        Some(relation)
+    }
+
+    /// A comparison, an assignment or a map of verdicts: what begins with an expression.
+    pub(super) fn comparison(&mut self) -> Result<Statement, Fault> {
+        let start = self.current.place;
+        let left = self.left()?;
+        let left = self.mapped(left)?;
+        if self.eat("vmap") {
+            let map = self.map()?;
+            return Ok(Statement::VerdictMap(left, map));
+        }
+        if self.eat("set") {
+            return self.assignment(left);
+        }
+        let relation = self.relation();
+        if relation.is_none() && self.at_end() {
+            let message = "this is compared with nothing";
+            return Err(Fault::new(self.since(start), message).expecting([
+                "a value", "==", "!=", "<", ">", "set", "map", "vmap", "{", "@",
+            ]));
+        }
+        let relation = relation.unwrap_or(crate::syntax::Relation::Implicit);
+        let right = self.right()?;
+        let left = asked_for_presence(left, &right);
+        Ok(Statement::Match {
+            left,
+            relation,
+            right,
+        })
+    }
+
+    fn unknown_selector(&self) -> Fault {
+        let word = self.word();
+        let statements = super::statement::WORDS.iter().copied();
+        let known = statements.chain(super::selector::words());
+        let near = chainwright::internal::nearest(word.as_bytes(), known);
+        let message = format!("`{}` begins no statement and no expression", shown(word));
+        let fault = Fault::new(self.current.place, message);
+        match near {
+            Some(near) => fault.with_hint(format!("did you mean `{near}`?")),
+            None => fault.expecting([
+                "a statement like accept, counter or log",
+                "an expression like tcp dport",
+            ]),
+        }
+    }
+}
+
+/// Whether nothing of it is looked at.
+fn is_constant(expr: &Expr) -> bool {
+    match expr {
+        Expr::Symbol(_) => true,
+        Expr::Binary(_, left, right) => is_constant(left) && is_constant(right),
+        _ => false,
+    }
+}
+
+/// A route that is only asked for, where that is what it is compared with.
+pub(crate) fn asked_for_presence(left: Expr, right: &Expr) -> Expr {
+    use chainwright::nft::expr::{FibFlags, FibResult};
+    let is_answer = |expr: &Expr| match expr {
+        Expr::Symbol(symbol) => matches!(&*symbol.text, "exists" | "missing") && !symbol.is_quoted,
+        _ => false,
+    };
+    let asked = match right {
+        Expr::Set(elements) => elements
+            .iter()
+            .any(|element| element.key.as_ref().is_some_and(is_answer)),
+        right => is_answer(right),
+    };
+    match left {
+        Expr::Fib(flags, result @ (FibResult::OIF | FibResult::OIFNAME)) if asked => {
+            Expr::Fib(flags | FibFlags::PRESENT, result)
+        }
+        left => left,
+    }
+}

@@ -1,0 +1,75 @@
+//! Flowtables.
+
+use super::error::Fault;
+use super::parser::Parser;
+use super::script::InTable;
+use super::tree::{Command, Object, Verb};
+
+use crate::syntax::Place;
+use chainwright::nft::{Devices, Family, Flowtable, FlowtableFlags};
+
+impl Parser<'_> {
+    /// A flowtable, of which the word is read.
+    pub(super) fn flowtable(
+        &mut self,
+        verb: Verb,
+        at: &InTable,
+        start: Place,
+    ) -> Result<Command, Fault> {
+        let name = self.name("a flowtable")?;
+        let place = self.since(start);
+        let mut flags = FlowtableFlags::default();
+        let mut priority = None;
+        let mut devices = None;
+        if self.at_sign("{") {
+            self.block(|this| this.flowtable_entry(&mut priority, &mut devices, &mut flags))?;
+        }
+        let mut flowtable = match (priority, devices) {
+            (None, None) => Flowtable::named(at.family, at.table.clone(), name),
+            // What is deleted is the flowtable itself where no devices are named.
+            (_, None) if matches!(verb, Verb::Delete | Verb::Destroy) => {
+                Flowtable::named(at.family, at.table.clone(), name)
+            }
+            (priority, devices) => {
+                let (priority, devices) = (priority.unwrap_or(0), devices.unwrap_or_default());
+                Flowtable::new(at.family, at.table.clone(), name, priority, devices)
+            }
+        };
+        if !flags.is_empty() {
+            flowtable.flags = Some(flags);
+        }
+        Ok(Command {
+            verb,
+            object: Object::Flowtable(flowtable),
+            place,
+        })
+    }
+
+    fn flowtable_entry(
+        &mut self,
+        priority: &mut Option<i32>,
+        devices: &mut Option<Devices<'static>>,
+        flags: &mut FlowtableFlags,
+    ) -> Result<(), Fault> {
+        const ENTRIES: [&str; 4] = ["hook", "devices", "counter", "flags"];
+        match self.at_any(&ENTRIES) {
+            Some("hook") => {
+                self.advance();
+                self.expect("ingress")?;
+                *priority = Some(self.priority(Family::NETDEV, "ingress")?);
+            }
+            Some("devices") => *devices = Some(self.devices()?),
+            Some("counter") => {
+                self.advance();
+                *flags |= FlowtableFlags::COUNTER;
+            }
+            Some(_) => {
+                self.advance();
+                self.expect("offload")?;
+                *flags |= FlowtableFlags::HW_OFFLOAD;
+            }
+            None => return Err(self.no_entry("a flowtable", &ENTRIES)),
+        }
+        Ok(())
+    }
+}

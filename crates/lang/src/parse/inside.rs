@@ -1,0 +1,56 @@
+//! What is inside of tunnels, and fields of their own headers.
+
+use super::error::Fault;
+use super::known::{field_names, field_of};
+use super::parser::Parser;
+use crate::syntax::{Expr, Payload};
+use crate::tunnels::Tunnel;
+use chainwright::nft::expr::PayloadBase;
+
+/// What can stand behind the name of a tunnel.
+fn words_inside(tunnel: &'static Tunnel) -> impl Iterator<Item = &'static str> {
+    let others = tunnel.protocols().filter(|other| *other != tunnel.own);
+    field_names(tunnel.own).chain(others.map(|other| other.name))
+}
+
+pub(super) fn is_inside(tunnel: &'static Tunnel, word: &str) -> bool {
+    words_inside(tunnel).any(|known| known == word)
+}
+
+impl Parser<'_> {
+    /// A field of a tunnel's own header, or of the packet inside of it.
+    pub(super) fn in_tunnel(&mut self, tunnel: &'static Tunnel) -> Result<Expr, Fault> {
+        let word = match self.is_word() {
+            true => self.word().to_owned(),
+            false => String::new(),
+        };
+        let own = field_names(tunnel.own).position(|name| name == word);
+        if let Some(index) = own {
+            self.advance();
+            return Ok(Expr::Payload(match tunnel.own.base {
+                PayloadBase::TUNNEL => tunnel.field(tunnel.own, index),
+                _ => field_of(tunnel.own, index),
+            }));
+        }
+        // Its own fields need no other word before them.
+        let found = tunnel.protocol(&word).filter(|found| *found != tunnel.own);
+        let Some(protocol) = found else {
+            return Err(self.unknown(
+                &format!("nothing that {} has", tunnel.name()),
+                words_inside(tunnel),
+            ));
+        };
+        let start = self.current.place;
+        self.advance();
+        match self.field(protocol)? {
+            Expr::Payload(payload) => Ok(Expr::Payload(Payload {
+                tunnel: Some(tunnel),
+                ..payload
+            })),
+            _ => {
+                let message = "options and chunks inside a tunnel cannot be looked at";
+                Err(Fault::new(self.since(start), message))
+            }
+        }
+    }
+}

@@ -1,0 +1,337 @@
+//! From characters to words and signs, one at a time.
+
+use std::net::Ipv6Addr;
+use std::sync::Arc;
+
+use super::error::{Fault, shown};
+use crate::syntax::Place;
+
+/// What a token is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A word: a name, a number, an address, a time.
+    Word,
+    /// Characters in quotation marks; its place is that of all of it.
+    Quoted,
+    /// `@`, `{`, `!=`, …
+    Sign(&'static str),
+    Newline,
+    /// The end of all texts.
+    End,
+    /// What is none of these: see [`Lexer::fault`].
+    Bad,
+}
+
+/// A word or a sign, and where it stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Token {
+    pub(super) kind: Kind,
+    pub(super) place: Place,
+}
+
+/// Signs, of which the longer ones stand before what they begin with.
+const SIGNS: [&str; 29] = [
+    "<<", ">>", "==", "!=", "<=", ">=", "{", "}", "(", ")", "[", "]", ";", ",", ".", ":", "=", "!",
+    "<", ">", "&", "|", "^", "@", "$", "*", "+", "-", "/",
+];
+
+/// Reads one text.
+#[derive(Debug)]
+pub(super) struct Lexer {
+    pub(super) source: u32,
+    text: Arc<str>,
+    at: usize,
+    /// Whether no address is behind the token before: the length of a prefix or a name is, and perhaps a port behind that.
+    is_behind_sign: bool,
+}
+
+const fn is_letter(byte: u8) -> bool {
+    byte.is_ascii_alphabetic()
+}
+
+/// Whether a word may go on with it.
+const fn is_of_word(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.' | b'-' | b'/')
+}
+
+/// Whether a number or an address of IPv4 may go on with it.
+const fn is_of_number(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'.')
+}
+
+/// Whether it may be of an address with colons.
+const fn is_of_address(byte: u8) -> bool {
+    byte.is_ascii_hexdigit() || matches!(byte, b':' | b'.')
+}
+
+impl Lexer {
+    pub(super) const fn new(source: u32, text: Arc<str>) -> Self {
+        Self {
+            source,
+            text,
+            at: 0,
+            is_behind_sign: false,
+        }
+    }
+
+    /// Goes on from here, where a word ends.
+    pub(super) const fn go_to(&mut self, at: u32) {
+        self.at = at as usize;
+        self.is_behind_sign = false;
+    }
+
+    fn byte(&self, at: usize) -> Option<u8> {
+        self.text.as_bytes().get(at).copied()
+    }
+
+    fn token(&self, kind: Kind, start: usize) -> Token {
+        Token {
+            kind,
+            place: Place {
+                source: self.source,
+                start: start as u32, // texts are shorter than 4 GiB
+                end: self.at as u32,
+            },
+        }
+    }
+
+    /// What is wrong with a token that is none.
+    pub(super) fn fault(token: Token, text: &str) -> Fault {
+        let start = token.place.start as usize;
+        let found = text.get(start..).unwrap_or_default();
+        if found.starts_with('"') {
+            return Fault::new(token.place, "this quotation mark has no second one");
+        }
+        match found.chars().next() {
+            Some('\'') => Fault::new(token.place, "`'` is no sign of the language")
+                .with_hint("names with blanks and comments stand in `\"`"),
+            Some(c) if c.is_control() => Fault::new(
+                token.place,
+                format!("the character U+{:04X} is of no word", c as u32),
+            ),
+            _ => {
+                let end = token.place.end as usize;
+                let what = shown(text.get(start..end).unwrap_or_default());
+                Fault::new(token.place, format!("`{what}` is of no word and no sign"))
+            }
+        }
+    }
+
+    /// Goes past blanks, comments and continued lines.
+    fn skip(&mut self) {
+        loop {
+            match self.byte(self.at) {
+                Some(b' ' | b'\t' | b'\r') => self.at += 1,
+                Some(b'\\') if self.byte(self.at + 1) == Some(b'\n') => self.at += 2,
+                Some(b'\\')
+                    if self.byte(self.at + 1) == Some(b'\r')
+                        && self.byte(self.at + 2) == Some(b'\n') =>
+                {
+                    self.at += 3;
+                }
+                Some(b'#') => {
+                    let rest = &self.text.as_bytes()[self.at..];
+                    self.at += rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+                }
+                _ => return,
+            }
+        }
+    }
+
+    /// The next token; at the end of the text [`Kind::End`], again and again.
+    pub(super) fn next(&mut self) -> Token {
+        let token = self.read();
+        self.is_behind_sign = matches!(token.kind, Kind::Sign("/" | "@" | "$"));
+        token
+    }
+
+    fn read(&mut self) -> Token {
+        self.skip();
+        let start = self.at;
+        let Some(first) = self.byte(start) else {
+            return self.token(Kind::End, start);
+        };
+        match first {
+            b'\n' => {
+                self.at += 1;
+                return self.token(Kind::Newline, start);
+            }
+            b'"' => return self.quoted(start),
+            _ => {}
+        }
+        if !self.is_behind_sign
+            && let Some(length) = self.address(start)
+        {
+            self.at = start + length;
+            return self.token(Kind::Word, start);
+        }
+        if first.is_ascii_digit() {
+            self.at = self.run(start, is_of_number);
+            return self.token(Kind::Word, start);
+        }
+        let next = self.byte(start + 1);
+        let is_word = match first {
+            b'.' => next.is_some_and(|b| is_letter(b) || b == b'_'),
+            b'\\' => next.is_some_and(|b| b.is_ascii_graphic()),
+            first => is_letter(first) || first == b'_',
+        };
+        if is_word {
+            self.word(start);
+            return self.token(Kind::Word, start);
+        }
+        let rest = &self.text.as_bytes()[start..];
+        if let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(sign.as_bytes())) {
+            self.at += sign.len();
+            return self.token(Kind::Sign(sign), start);
+        }
+        let length = self.text[start..].chars().next().map_or(1, char::len_utf8);
+        self.at += length;
+        self.token(Kind::Bad, start)
+    }
+
+    fn run(&self, start: usize, is_in: impl Fn(u8) -> bool) -> usize {
+        let rest = &self.text.as_bytes()[start..];
+        start + rest.iter().position(|b| !is_in(*b)).unwrap_or(rest.len())
+    }
+
+    /// Letters and what may be between them, at the end perhaps an asterisk.
+    fn word(&mut self, start: usize) {
+        self.at = start;
+        loop {
+            self.at = self.run(self.at, is_of_word);
+            match self.byte(self.at) {
+                // What stands for itself.
+                Some(b'\\') if self.byte(self.at + 1).is_some_and(|b| b.is_ascii_graphic()) => {
+                    self.at += 2;
+                }
+                Some(b'*') => {
+                    self.at += 1;
+                    return;
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn quoted(&mut self, start: usize) -> Token {
+        let rest = &self.text.as_bytes()[start + 1..];
+        match rest.iter().position(|b| *b == b'"') {
+            Some(length) => {
+                self.at = start + length + 2;
+                self.token(Kind::Quoted, start)
+            }
+            None => {
+                // What is wrong is where it begins; the rest is not read as something else.
+                let line = rest.iter().position(|b| *b == b'\n').unwrap_or(rest.len());
+                self.at = start + 1 + line;
+                self.token(Kind::Bad, start)
+            }
+        }
+    }
+
+    /// The length of an address with colons, if one begins here.
+    fn address(&self, start: usize) -> Option<usize> {
+        // As long as the longest: a longer run is none, and is not looked through again and again.
+        const LONGEST: usize = 64;
+        let bytes = &self.text.as_bytes()[start..];
+        let bytes = &bytes[..bytes.len().min(LONGEST)];
+        let run = bytes
+            .iter()
+            .position(|b| !is_of_address(*b))
+            .unwrap_or(bytes.len());
+        let mut end = run;
+        if !bytes[..end].contains(&b':') {
+            return None;
+        }
+        let is_whole = |end: usize| match bytes.get(end) {
+            Some(b) => !b.is_ascii_alphanumeric() && *b != b'_',
+            None => true,
+        };
+        // What is behind a last colon may be another word: `::1:drop`.
+        loop {
+            let text = std::str::from_utf8(&bytes[..end]).ok()?;
+            if !text.contains(':') {
+                return None;
+            }
+            let is_one =
+                is_link_address(text) || is_class(text) || text.parse::<Ipv6Addr>().is_ok();
+            if is_one && is_whole(end) {
+                return Some(end);
+            }
+            end = text.rfind(':')?;
+        }
+    }
+}
+
+/// `02:00:00:00:00:01`
+pub(super) fn is_link_address(text: &str) -> bool {
+    let is_byte =
+        |part: &str| matches!(part.len(), 1 | 2) && part.bytes().all(|b| b.is_ascii_hexdigit());
+    text.split(':').count() == 6 && text.split(':').all(is_byte)
+}
+
+/// `1:2`
+fn is_class(text: &str) -> bool {
+    let is_number =
+        |part: &str| matches!(part.len(), 1..=4) && part.bytes().all(|b| b.is_ascii_hexdigit());
+    match text.split_once(':') {
+        Some((major, minor)) => is_number(major) && is_number(minor),
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn words(text: &str) -> Vec<String> {
+        let mut lexer = Lexer::new(0, Arc::from(text));
+        let mut found = Vec::new();
+        loop {
+            let token = lexer.next();
+            let place = token.place;
+            match token.kind {
+                Kind::End => return found,
+                Kind::Newline => found.push("\\n".to_owned()),
+                _ => found.push(text[place.start as usize..place.end as usize].to_owned()),
+            }
+        }
+    }
+
+    #[test]
+    fn texts_are_cut_into_words_and_signs() {
+        for (text, expected) in [
+            ("ip saddr 10.0.0.0/8", "ip|saddr|10.0.0.0|/|8"),
+            ("10.0.0.1-10.0.0.5:80-90", "10.0.0.1|-|10.0.0.5|:|80|-|90"),
+            ("[::1]:80", "[|::1|]|:|80"),
+            ("@ae:80 $be:80", "@|ae|:|80|$|be|:|80"),
+            ("fd00::4/127:53-99", "fd00::4|/|127|:|53|-|99"),
+            ("2001:db8::/32", "2001:db8::|/|32"),
+            ("::ffff:1.2.3.4", "::ffff:1.2.3.4"),
+            (
+                "02:00:00:00:00:01-ff:ff:ff:ff:ff:ff",
+                "02:00:00:00:00:01|-|ff:ff:ff:ff:ff:ff",
+            ),
+            ("{ ::1:drop }", "{|::1|:|drop|}"),
+            ("{ 1:accept, 22 : drop }", "{|1|:|accept|,|22|:|drop|}"),
+            ("meta priority 1:abcd", "meta|priority|1:abcd"),
+            ("ae:jump x", "ae|:|jump|x"),
+            ("@nh,0,8 & 0xf==1", "@|nh|,|0|,|8|&|0xf|==|1"),
+            (
+                "KUBE-SVC-X/a.b_c eth* \"eth*\"",
+                "KUBE-SVC-X/a.b_c|eth*|\"eth*\"",
+            ),
+            ("eth\\*", "eth\\*"),
+            ("1d2h3m 5/second", "1d2h3m|5|/|second"),
+            ("a \\\n b # c ; d\ne;f", "a|b|\\n|e|;|f"),
+            ("a . b .c", "a|.|b|.c"),
+            ("a<<1>>2<=3", "a|<<|1|>>|2|<=|3"),
+            ("policy = {", "policy|=|{"),
+            ("x\r\ny", "x|\\n|y"),
+            ("é", "é"),
+            ("\"open\nx", "\"open|\\n|x"),
+        ] {
+            assert_eq!(words(text).join("|"), expected, "{text}");
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! From text to commands.
+
+pub(super) mod chain;
+mod elements;
+pub(super) mod error;
+pub(super) mod expr;
+mod flowtable;
+mod inside;
+pub(super) mod known;
+mod lexer;
+pub(super) mod nat;
+pub(super) mod object;
+pub(super) mod parser;
+pub(super) mod question;
+#[cfg(any(test, feature = "fuzzing"))]
+mod said;
+pub(super) mod script;
+mod selector;
+pub(super) mod set;
+mod source;
+pub(super) mod stateful;
+pub(super) mod statement;
+pub(super) mod table;
+#[cfg(test)]
+mod tests;
+pub(super) mod tree;
+mod tunnel;
+mod variables;
+
+pub(super) use elements::ElementList;
+pub use error::Error;
+pub(super) use error::Fault;
+pub(super) use parser::{number, parse_time};
+#[cfg(feature = "json")]
+pub(super) use question::RESET;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) use said::parsed_rules;
+#[cfg(any(test, feature = "fuzzing"))]
+pub(super) use script::parse;
+pub(super) use script::parse_behind;
+pub use source::read_text;
+pub(super) use source::{Directories, Includes, NoIncludes, Source, Sources};
+pub(super) use tree::{
+    Command, Declared, Described, Elements, Kind, Object, Position, Rule, SetDeclaration, Verb,
+    Watched, WatchedKind, names_devices,
+};
+pub(super) use tunnel::DIRECTIONS;
+#[cfg(feature = "json")]
+pub(super) use tunnel::geneve_data;
+pub(super) use variables::{Defined, Kept};

@@ -1,0 +1,142 @@
+//! Where packets are sent to instead.
+
+use super::error::{Fault, shown};
+use super::parser::Parser;
+use crate::syntax::{Expr, Statement, Symbol, Translation};
+
+impl Parser<'_> {
+    /// `snat`, `dnat`, `masquerade`, `redirect`
+    pub(super) fn translation(&mut self) -> Result<Statement, Fault> {
+        let start = self.current.place;
+        let kind = match self.one_of(&["snat", "dnat", "masquerade", "redirect"])? {
+            "snat" => Translation::Source,
+            "dnat" => Translation::Destination,
+            "masquerade" => Translation::Masquerade,
+            _ => Translation::Redirect,
+        };
+        let needs_address = matches!(kind, Translation::Source | Translation::Destination);
+        let mut family = None;
+        let mut prefix = false;
+        if needs_address {
+            // Without one of these words behind it, it is the beginning of an expression: `snat ip saddr map …`.
+            let is_version = self
+                .next_if_word()
+                .is_some_and(|word| ["to", "prefix", "interval", "addr"].contains(&&*word));
+            family = is_version.then(|| self.version()).flatten();
+            prefix = self.eat("prefix");
+            // As older versions wrote what is plain from the map.
+            if !prefix && !self.eat("interval") && self.eat("addr") {
+                self.expect_sign(".")?;
+                self.expect("port")?;
+            }
+        }
+        let (mut address, mut port) = (None, None);
+        // Versions of nft differ in whether they want it before an address; none can do without where there is none.
+        if self.eat("to") || (needs_address && !self.at_end()) {
+            if needs_address {
+                (address, port) = self.destination()?;
+            } else {
+                self.eat_sign(":");
+                port = Some(self.port()?);
+            }
+        } else if needs_address {
+            return Err(Fault::new(self.since(start), "where to?").expecting(["to"]));
+        }
+        let flags = self.translation_flags()?;
+        Ok(Statement::Translate {
+            kind,
+            family,
+            prefix,
+            address,
+            port,
+            flags,
+        })
+    }
+
+    /// An address or a port or both.
+    fn destination(&mut self) -> Result<(Option<Expr>, Option<Expr>), Fault> {
+        let address = match self.at_sign(":") {
+            true => None,
+            false => Some(self.any()?),
+        };
+        if !self.eat_sign(":") {
+            return Ok((address, None));
+        }
+        // It would be read as one word with the port.
+        if let Some(symbol) = address.as_ref().and_then(last_symbol)
+            && symbol.text.len() <= 4
+            && symbol.text.bytes().all(|b| b.is_ascii_hexdigit())
+        {
+            let message = format!("`{}` is no address", shown(&symbol.text));
+            return Err(Fault::new(symbol.place, message));
+        }
+        let port = Some(self.port()?);
+        Ok((address, port))
+    }
+
+    fn port(&mut self) -> Result<Expr, Fault> {
+        let port = self.any()?;
+        match first_symbol(&port) {
+            Some(symbol) if symbol.text.contains(':') && !symbol.is_quoted => {
+                let message = format!("`{}` is no port", shown(&symbol.text));
+                Err(Fault::new(symbol.place, message))
+            }
+            _ => Ok(port),
+        }
+    }
+
+    fn translation_flags(&mut self) -> Result<Vec<&'static str>, Fault> {
+        let mut flags = Vec::new();
+        let Some(first) = self.eat_any(&FLAGS) else {
+            return Ok(flags);
+        };
+        flags.push(first);
+        while self.eat_sign(",") {
+            let flag = self.one_of(&FLAGS)?;
+            if !flags.contains(&flag) {
+                flags.push(flag);
+            }
+        }
+        // In the order in which they are listed.
+        flags.sort_unstable_by_key(|flag| FLAGS.iter().position(|known| known == flag));
+        Ok(flags)
+    }
+
+    pub(super) fn tproxy(&mut self) -> Result<Statement, Fault> {
+        self.expect("tproxy")?;
+        let family = self.version();
+        self.expect("to")?;
+        let (address, port) = self.destination()?;
+        Ok(Statement::Tproxy {
+            family,
+            address,
+            port,
+        })
+    }
+}
+
+/// The flags of translations, in the order in which they are listed.
+pub(crate) const FLAGS: [&str; 3] = ["random", "fully-random", "persistent"];
+
+/// The constant that an expression begins with, if it begins with one.
+fn first_symbol(expr: &Expr) -> Option<&Symbol> {
+    match expr {
+        Expr::Symbol(symbol) => Some(symbol),
+        Expr::Range(first, _)
+        | Expr::Prefix(first, _)
+        | Expr::Binary(_, first, _)
+        | Expr::Map(first, _) => first_symbol(first),
+        Expr::Concat(parts) => first_symbol(parts.first()?),
+        _ => None,
+    }
+}
+
+/// The same of what it ends with.
+fn last_symbol(expr: &Expr) -> Option<&Symbol> {
+    match expr {
+        Expr::Symbol(symbol) => Some(symbol),
+        Expr::Range(_, last) | Expr::Binary(_, _, last) => last_symbol(last),
+        Expr::Concat(parts) => last_symbol(parts.last()?),
+        _ => None,
+    }
+}

@@ -1,0 +1,314 @@
+//! Stateful objects.
+
+use std::collections::BTreeMap;
+
+use super::error::{Fault, shown};
+use super::parser::{Parser, parse_number, parse_time};
+use super::script::{FAMILIES, InTable};
+use super::tree::{Command, Object, Verb};
+use crate::hooks;
+use crate::stateful::instruction;
+use crate::syntax::{Place, Statement, Symbol};
+use crate::types;
+use chainwright::nft::expr::{Counter, Decoded, Limit, ObjectType, Synproxy, SynproxyFlags};
+use chainwright::nft::stateful::{
+    CtExpect, CtHelper, CtTimeout, HostMilliseconds, Secmark, Timeouts, TunnelObject,
+};
+use chainwright::nft::{DataType, Family, Name, ObjectData, StatefulObject};
+
+/// What the entries of an object's block say.
+#[derive(Default)]
+pub(crate) struct Entries {
+    pub(crate) comment: Option<(String, Place)>,
+    pub(crate) statement: Option<Statement>,
+    pub(crate) helper: Option<String>,
+    pub(crate) l4proto: Option<u8>,
+    pub(crate) l3proto: Option<u16>,
+    pub(crate) dport: Option<u16>,
+    pub(crate) timeout: Option<u32>,
+    pub(crate) size: Option<u8>,
+    /// States and seconds.
+    pub(crate) policy: Vec<(String, u32, Place)>,
+    pub(crate) context: Option<String>,
+    pub(crate) tunnel: TunnelObject<'static>,
+}
+
+impl Parser<'_> {
+    /// A stateful object, of which the type's words are read.
+    pub(super) fn stateful_object(
+        &mut self,
+        verb: Verb,
+        at: &InTable,
+        object_type: ObjectType,
+        start: Place,
+    ) -> Result<Command, Fault> {
+        let name = self.name("an object")?;
+        let place = self.since(start);
+        let mut entries = Entries::default();
+        if self.at_sign("{") {
+            self.block(|this| {
+                this.object_entry(object_type, &mut entries)?;
+                // What is said in one line.
+                while !this.at_end() {
+                    this.object_entry(object_type, &mut entries)?;
+                }
+                Ok(())
+            })?;
+        } else {
+            while !self.at_end() {
+                self.object_entry(object_type, &mut entries)?;
+            }
+        }
+        let object = entries.object(at, name, object_type, place)?;
+        Ok(Command {
+            verb,
+            object: Object::Stateful(object),
+            place,
+        })
+    }
+
+    fn object_entry(&mut self, kind: ObjectType, entries: &mut Entries) -> Result<(), Fault> {
+        if self.eat("comment") {
+            entries.comment = Some(self.comment()?);
+            return Ok(());
+        }
+        match kind {
+            ObjectType::COUNTER => match self.at("packets") {
+                true => entries.statement = Some(self.counter()?),
+                false => return Err(self.no_entry("a counter", &["packets", "comment"])),
+            },
+            ObjectType::QUOTA => entries.statement = Some(self.quota()?),
+            ObjectType::LIMIT => entries.statement = Some(self.limit()?),
+            ObjectType::SYNPROXY => self.synproxy_entry(entries)?,
+            ObjectType::SECMARK => {
+                entries.context = Some(self.string("a security context")?);
+            }
+            ObjectType::TUNNEL => self.tunnel_entry(&mut entries.tunnel)?,
+            kind => self.tracking_entry(kind, entries)?,
+        }
+        Ok(())
+    }
+
+    fn synproxy_entry(&mut self, entries: &mut Entries) -> Result<(), Fault> {
+        const KNOWN: [&str; 4] = ["mss", "wscale", "timestamp", "sack-perm"];
+        if self.at_any(&KNOWN).is_none() {
+            return Err(self.no_entry("a synproxy", &KNOWN));
+        }
+        let (mss, window_scale, timestamp, sack_permitted) = self.synproxy_options()?;
+        let said = entries.statement.take();
+        let mut all = (mss, window_scale, timestamp, sack_permitted);
+        if let Some(Statement::Synproxy {
+            mss,
+            window_scale,
+            timestamp,
+            sack_permitted,
+        }) = said
+        {
+            all.0 = all.0.or(mss);
+            all.1 = all.1.or(window_scale);
+            all.2 |= timestamp;
+            all.3 |= sack_permitted;
+        }
+        entries.statement = Some(Statement::Synproxy {
+            mss: all.0,
+            window_scale: all.1,
+            timestamp: all.2,
+            sack_permitted: all.3,
+        });
+        Ok(())
+    }
+
+    /// What helpers, timeouts and expectations of connections are made of.
+    fn tracking_entry(&mut self, kind: ObjectType, entries: &mut Entries) -> Result<(), Fault> {
+        let (what, known): (_, &[&str]) = match kind {
+            ObjectType::CT_HELPER => ("a ct helper", &["type", "protocol", "l3proto", "comment"]),
+            ObjectType::CT_TIMEOUT => (
+                "a ct timeout",
+                &["protocol", "l3proto", "policy", "comment"],
+            ),
+            _ => (
+                "a ct expectation",
+                &["protocol", "dport", "timeout", "size", "l3proto", "comment"],
+            ),
+        };
+        let Some(word) = self.eat_any(known) else {
+            return Err(self.no_entry(what, known));
+        };
+        match word {
+            "type" => entries.helper = Some(self.string("the name of a helper")?),
+            "protocol" => {
+                entries.l4proto = Some(protocol(&self.constant("a protocol")?)?);
+            }
+            "l3proto" => {
+                let word = self.one_of(&FAMILIES)?;
+                let family = Family::from_name(word).unwrap_or_default();
+                entries.l3proto = Some(family.0.into());
+            }
+            "dport" => entries.dport = Some(self.number("a port")?),
+            "timeout" => {
+                let place = self.current.place;
+                let time = u32::try_from(self.time()?);
+                entries.timeout =
+                    Some(time.map_err(|_| Fault::new(place, "a timeout is at most 49 days"))?);
+            }
+            "size" => entries.size = Some(self.number("how many")?),
+            "policy" => self.timeout_policy(entries)?,
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// `policy = { established : 100, close : 4 }`, of which the word is read.
+    fn timeout_policy(&mut self, entries: &mut Entries) -> Result<(), Fault> {
+        self.expect_sign("=")?;
+        self.expect_sign("{")?;
+        loop {
+            self.skip_lines();
+            if self.eat_sign("}") {
+                return Ok(());
+            }
+            let place = self.current.place;
+            let state = self.name_text("a state")?;
+            self.expect_sign(":")?;
+            let time = match self.is_word() {
+                true => parse_time(self.word()),
+                false => None,
+            };
+            let seconds = time.and_then(|time| u32::try_from(time / 1000).ok());
+            let Some(seconds) = seconds else {
+                return Err(self.unexpected(["a number of seconds"]));
+            };
+            self.advance();
+            entries.policy.push((state, seconds, place));
+            self.skip_lines();
+            if !self.eat_sign(",") && !self.at_sign("}") {
+                return Err(self.unexpected([",", "}"]));
+            }
+        }
+    }
+}
+
+impl Entries {
+    /// The object that says this.
+    pub(crate) fn object(
+        mut self,
+        at: &InTable,
+        name: Name<'static>,
+        object_type: ObjectType,
+        place: Place,
+    ) -> Result<StatefulObject<'static>, Fault> {
+        let comment = self.comment.take();
+        let data = self.data(object_type, place)?;
+        let object = StatefulObject::new(at.family, at.table.clone(), name, data);
+        match comment {
+            None => Ok(object),
+            Some((comment, place)) => object
+                .with_comment(&comment)
+                .map_err(|error| Fault::new(place, error.to_string())),
+        }
+    }
+
+    /// What an object of this type holds.
+    fn data(self, object_type: ObjectType, place: Place) -> Result<ObjectData<'static>, Fault> {
+        let missing = |what: &str| Fault::new(place, format!("{what} is missing"));
+        let said = self.statement.as_ref().and_then(instruction);
+        Ok(match (object_type, said) {
+            (ObjectType::COUNTER, Some(Decoded::Counter(counter))) => Counter::new(
+                counter.packets.unwrap_or_default(),
+                counter.bytes.unwrap_or_default(),
+            )
+            .into(),
+            (ObjectType::COUNTER, _) => Counter::new(0, 0).into(),
+            (ObjectType::QUOTA, Some(Decoded::Quota(quota))) => quota.into(),
+            (ObjectType::QUOTA, _) => return Err(missing("how many bytes the quota has")),
+            (ObjectType::LIMIT, Some(Decoded::Limit(limit))) => Limit {
+                burst: Some(limit.burst.unwrap_or_default()),
+                ..limit
+            }
+            .into(),
+            (ObjectType::LIMIT, _) => return Err(missing("the rate of the limit")),
+            (ObjectType::SYNPROXY, Some(Decoded::Synproxy(synproxy))) => synproxy.into(),
+            (ObjectType::SYNPROXY, _) => Synproxy::new(0, 0, SynproxyFlags::empty()).into(),
+            (ObjectType::SECMARK, _) => {
+                let context = self
+                    .context
+                    .ok_or_else(|| missing("the security context"))?;
+                Secmark {
+                    context: Some(context.into()),
+                    ..Secmark::default()
+                }
+                .into()
+            }
+            (ObjectType::TUNNEL, _) => TunnelObject {
+                id: Some(self.tunnel.id.ok_or_else(|| missing("the id"))?),
+                ..self.tunnel
+            }
+            .into(),
+            (ObjectType::CT_HELPER, _) => CtHelper {
+                helper: Some(
+                    self.helper
+                        .ok_or_else(|| missing("the helper's type"))?
+                        .into(),
+                ),
+                l3proto: self.l3proto,
+                l4proto: Some(self.l4proto.ok_or_else(|| missing("the protocol"))?),
+                ..CtHelper::default()
+            }
+            .into(),
+            (ObjectType::CT_TIMEOUT, _) => {
+                let l4proto = self.l4proto.ok_or_else(|| missing("the protocol"))?;
+                CtTimeout {
+                    l3proto: self.l3proto,
+                    l4proto: Some(l4proto),
+                    timeouts: Some(timeouts(l4proto, &self.policy)?),
+                    ..CtTimeout::default()
+                }
+                .into()
+            }
+            _ => CtExpect {
+                l3proto: self.l3proto,
+                l4proto: Some(self.l4proto.ok_or_else(|| missing("the protocol"))?),
+                dport: Some(self.dport.ok_or_else(|| missing("the port"))?),
+                timeout: Some(HostMilliseconds(
+                    self.timeout.ok_or_else(|| missing("the timeout"))?,
+                )),
+                size: Some(self.size.ok_or_else(|| missing("the size"))?),
+                ..CtExpect::default()
+            }
+            .into(),
+        })
+    }
+}
+
+/// A protocol above IP, by its name or number.
+pub(crate) fn protocol(word: &Symbol) -> Result<u8, Fault> {
+    let symbols = types::symbols(DataType::INET_PROTO);
+    let found = symbols.iter().find(|(name, _)| **name == *word.text);
+    let number = found.map(|(_, number)| *number);
+    let number = number.or_else(|| parse_number(&word.text));
+    let number = number.and_then(|number| u8::try_from(number).ok());
+    number.ok_or_else(|| {
+        let message = format!("`{}` is no protocol above IP", shown(&word.text));
+        Fault::new(word.place, message)
+            .expecting(["tcp", "udp", "sctp", "dccp", "icmp", "ipv6-icmp", "gre"])
+            .nearest_to(&word.text)
+    })
+}
+
+/// The timeouts of all states: those that are not said are nft's, and so not what this machine is set to.
+fn timeouts(l4proto: u8, said: &[(String, u32, Place)]) -> Result<Timeouts<'static>, Fault> {
+    let states = hooks::states(l4proto);
+    let usual = states.iter().map(|(_, seconds)| *seconds);
+    let mut all: BTreeMap<u16, u32> = (1..).zip(usual).collect();
+    for (name, seconds, place) in said {
+        let numbered = (1_u16..).zip(states);
+        let Some((number, _)) = numbered.into_iter().find(|(_, (state, _))| state == name) else {
+            let message = format!("`{}` is no state of such connections", shown(name));
+            return Err(Fault::new(*place, message)
+                .expecting(states.iter().map(|(state, _)| *state))
+                .nearest_to(name));
+        };
+        all.insert(number, *seconds);
+    }
+    Ok(Timeouts::new(&all.into_iter().collect::<Vec<_>>()))
+}

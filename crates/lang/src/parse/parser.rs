@@ -1,0 +1,554 @@
+//! The words of all texts, one behind the other, and what is done with single ones.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use super::error::{Fault, shown};
+use super::lexer::{Kind, Lexer, Token};
+use super::source::{Includes, Source, Sources};
+use super::variables::{Kept, Variables};
+use crate::syntax::{Place, Symbol};
+use chainwright::nft::{Family, Name};
+
+/// How deep braces and parentheses may stand in one another.
+const DEEPEST: usize = 32;
+/// How deep texts may include one another.
+const DEEPEST_INCLUDE: usize = 16;
+/// How long the name of a table, chain, set, … may be.
+pub(crate) const LONGEST_NAME: usize = 255;
+
+/// A text that is being read, and those that are to be read behind it.
+struct Open {
+    lexer: Lexer,
+    /// Whether its last line was ended: it stays open until what is in that was read.
+    is_at_end: bool,
+    waiting: VecDeque<u32>,
+}
+
+/// Reads texts.
+pub(crate) struct Parser<'i> {
+    pub(super) includes: &'i dyn Includes,
+    pub(super) sources: Sources,
+    /// The texts that are being read, the innermost last.
+    open: Vec<Open>,
+    /// The token that is looked at, and the one behind it if that was looked at too.
+    pub(super) current: Token,
+    ahead: Option<Token>,
+    /// The text that the current token is in, and which it is.
+    text: Arc<str>,
+    text_source: u32,
+    /// The token before, and whether it ended a block.
+    before: Place,
+    is_behind_block: bool,
+    pub(super) variables: Variables,
+    depth: usize,
+    /// The family of the table that is being read.
+    pub(super) family: Family,
+    /// Whether variables got values or lost them.
+    pub(super) defines: bool,
+}
+
+impl<'i> Parser<'i> {
+    /// One that knows the values of variables that were given before.
+    pub(super) fn behind(kept: &Kept, includes: &'i dyn Includes) -> Self {
+        let nowhere = Place::default();
+        Self {
+            includes,
+            sources: Sources::default(),
+            open: Vec::new(),
+            current: Token {
+                kind: Kind::Newline,
+                place: nowhere,
+            },
+            ahead: None,
+            text: Arc::from(""),
+            text_source: u32::MAX,
+            before: nowhere,
+            is_behind_block: false,
+            variables: Variables::behind(kept),
+            depth: 0,
+            family: Family::IP,
+            defines: false,
+        }
+    }
+
+    /// Begins to read a text, the first one.
+    pub(super) fn begin(&mut self, source: Source) -> Result<(), Fault> {
+        let nowhere = Place::default();
+        self.open.clear();
+        self.open(vec![source], nowhere)?;
+        self.current = Token {
+            kind: Kind::Newline,
+            place: nowhere,
+        };
+        self.ahead = None;
+        self.family = Family::IP;
+        self.advance();
+        Ok(())
+    }
+
+    /// Reads these texts next, behind the current token, which ends a line.
+    pub(super) fn open(&mut self, sources: Vec<Source>, from: Place) -> Result<(), Fault> {
+        debug_assert!(self.ahead.is_none());
+        if self.open.len() > DEEPEST_INCLUDE {
+            let message = format!("texts include one another more than {DEEPEST_INCLUDE} deep");
+            return Err(Fault::new(from, message));
+        }
+        let mut waiting = VecDeque::new();
+        for source in sources {
+            let is_same = |open: &Open| self.sources.name(open.lexer.source) == source.name;
+            if self.open.iter().any(is_same) {
+                let message = format!("{} includes itself", shown(&source.name));
+                return Err(Fault::new(from, message));
+            }
+            self.variables.allow(source.content.len());
+            waiting.push_back(self.sources.add(source, from)?);
+        }
+        if let Some(first) = waiting.pop_front() {
+            let lexer = Lexer::new(first, self.sources.text(first));
+            self.open.push(Open {
+                lexer,
+                is_at_end: false,
+                waiting,
+            });
+        }
+        Ok(())
+    }
+
+    fn read(&mut self) -> Token {
+        loop {
+            let is_outermost = self.open.len() == 1;
+            let Some(open) = self.open.last_mut() else {
+                return Token {
+                    kind: Kind::End,
+                    place: self.before,
+                };
+            };
+            if open.is_at_end {
+                open.is_at_end = false;
+                match open.waiting.pop_front() {
+                    Some(next) => open.lexer = Lexer::new(next, self.sources.text(next)),
+                    None => {
+                        self.open.pop();
+                    }
+                }
+                continue;
+            }
+            let token = open.lexer.next();
+            if token.kind != Kind::End || is_outermost {
+                return token;
+            }
+            // What is included ends a line.
+            open.is_at_end = true;
+            return Token {
+                kind: Kind::Newline,
+                ..token
+            };
+        }
+    }
+
+    /// Goes to the next token; returns the one that was looked at.
+    pub(super) fn advance(&mut self) -> Token {
+        let token = self.current;
+        self.before = token.place;
+        self.is_behind_block = token.kind == Kind::Sign("}");
+        self.current = match self.ahead.take() {
+            Some(ahead) => ahead,
+            None => self.read(),
+        };
+        if self.current.place.source != self.text_source {
+            self.text_source = self.current.place.source;
+            self.text = self.sources.text(self.text_source);
+        }
+        token
+    }
+
+    /// Goes behind a place of which the current token is the first one, and nothing behind that was looked at.
+    pub(super) fn go_behind(&mut self, place: Place) {
+        if let Some(open) = self.open.last_mut() {
+            open.lexer.go_to(place.end);
+        }
+        self.advance();
+        self.before = place;
+    }
+
+    /// The token behind the current one.
+    pub(super) fn next(&mut self) -> Token {
+        match self.ahead {
+            Some(token) => token,
+            None => {
+                let token = self.read();
+                self.ahead = Some(token);
+                token
+            }
+        }
+    }
+
+    /// Whether nothing behind the current token was looked at.
+    pub(super) const fn is_alone(&self) -> bool {
+        self.ahead.is_none()
+    }
+
+    /// The characters of the current token, without quotation marks.
+    pub(super) fn word(&self) -> &str {
+        let Place { start, end, .. } = self.current.place;
+        let (start, end) = (start as usize, end as usize);
+        let range = match self.current.kind {
+            Kind::Quoted => start + 1..end - 1,
+            _ => start..end,
+        };
+        self.text.get(range).unwrap_or_default()
+    }
+
+    /// The characters of the token behind it.
+    fn next_word(&mut self) -> String {
+        let token = self.next();
+        let Place { source, start, end } = token.place;
+        let text = self.sources.text(source);
+        text.get(start as usize..end as usize)
+            .unwrap_or_default()
+            .to_owned()
+    }
+
+    /// The same if it is a word.
+    pub(super) fn next_if_word(&mut self) -> Option<String> {
+        (self.next().kind == Kind::Word).then(|| self.next_word())
+    }
+
+    pub(super) fn is_word(&self) -> bool {
+        self.current.kind == Kind::Word
+    }
+
+    pub(super) fn is_quoted(&self) -> bool {
+        self.current.kind == Kind::Quoted
+    }
+
+    /// Whether the current token is this word.
+    pub(super) fn at(&self, word: &str) -> bool {
+        self.is_word() && self.word() == word
+    }
+
+    /// Which of these words the current token is.
+    pub(super) fn at_any<'w>(&self, words: &[&'w str]) -> Option<&'w str> {
+        words.iter().copied().find(|word| self.at(word))
+    }
+
+    pub(super) fn at_sign(&self, sign: &str) -> bool {
+        matches!(self.current.kind, Kind::Sign(found) if found == sign)
+    }
+
+    pub(super) fn next_is_sign(&mut self, sign: &str) -> bool {
+        matches!(self.next().kind, Kind::Sign(found) if found == sign)
+    }
+
+    /// Whether this word is here and one of those behind it.
+    pub(super) fn at_two(&mut self, first: &str, seconds: &[&str]) -> bool {
+        self.at(first)
+            && self
+                .next_if_word()
+                .is_some_and(|word| seconds.contains(&&*word))
+    }
+
+    /// Goes past this word if it is there.
+    pub(super) fn eat(&mut self, word: &str) -> bool {
+        let is = self.at(word);
+        if is {
+            self.advance();
+        }
+        is
+    }
+
+    /// Goes past one of these words, if one is there.
+    pub(super) fn eat_any<'w>(&mut self, words: &[&'w str]) -> Option<&'w str> {
+        let found = self.at_any(words)?;
+        self.advance();
+        Some(found)
+    }
+
+    pub(super) fn eat_sign(&mut self, sign: &str) -> bool {
+        let is = self.at_sign(sign);
+        if is {
+            self.advance();
+        }
+        is
+    }
+
+    pub(super) fn expect(&mut self, word: &'static str) -> Result<(), Fault> {
+        match self.eat(word) {
+            true => Ok(()),
+            false => Err(self.unexpected([word])),
+        }
+    }
+
+    pub(super) fn expect_sign(&mut self, sign: &'static str) -> Result<(), Fault> {
+        match self.eat_sign(sign) {
+            true => Ok(()),
+            false => Err(self.unexpected([sign])),
+        }
+    }
+
+    /// Goes past one of these words, which must be there.
+    pub(super) fn one_of<'w>(&mut self, words: &[&'w str]) -> Result<&'w str, Fault> {
+        match self.eat_any(words) {
+            Some(word) => Ok(word),
+            None => Err(self.unexpected(words)),
+        }
+    }
+
+    pub(super) fn skip_lines(&mut self) {
+        while self.current.kind == Kind::Newline {
+            self.advance();
+        }
+    }
+
+    pub(super) fn at_separator(&self) -> bool {
+        self.current.kind == Kind::Newline || self.at_sign(";")
+    }
+
+    pub(super) fn skip_separators(&mut self) {
+        while self.at_separator() {
+            self.advance();
+        }
+    }
+
+    /// Whether a statement or an entry of a block ends here.
+    pub(super) fn at_end(&self) -> bool {
+        self.at_separator() || self.at_sign("}") || self.current.kind == Kind::End
+    }
+
+    /// Whether the token before ended a block.
+    pub(super) const fn is_behind_block(&self) -> bool {
+        self.is_behind_block
+    }
+
+    /// Ends the line here, where the text ends.
+    pub(super) const fn at_line_end(&mut self) {
+        self.current.kind = Kind::Newline;
+    }
+
+    /// What is behind an entry of a block or behind a command.
+    pub(super) fn end(&mut self) -> Result<(), Fault> {
+        match self.at_end() {
+            true => Ok(()),
+            false => Err(self.unexpected(["the end of the line", ";"])),
+        }
+    }
+
+    /// That the current token is none of these.
+    pub(super) fn unexpected<W: AsRef<str>>(&self, expected: impl IntoIterator<Item = W>) -> Fault {
+        let place = self.current.place;
+        let (message, word) = match self.current.kind {
+            Kind::Bad => return Lexer::fault(self.current, &self.text),
+            Kind::End => ("the text ends too early".to_owned(), None),
+            Kind::Newline => ("the line ends too early".to_owned(), None),
+            Kind::Sign(sign) => (format!("`{sign}` does not belong here"), None),
+            Kind::Quoted => {
+                let word = shown(self.word());
+                (format!("\"{word}\" does not belong here"), None)
+            }
+            Kind::Word => {
+                let word = self.word();
+                let message = format!("`{}` does not belong here", shown(word));
+                (message, Some(word))
+            }
+        };
+        let fault = Fault::new(place, message).expecting(expected);
+        match word {
+            Some(word) => fault.nearest_to(word),
+            None => fault,
+        }
+    }
+
+    /// That the current token is none of the words that something may be called.
+    pub(super) fn unknown<W: AsRef<str>>(
+        &self,
+        what: &str,
+        known: impl IntoIterator<Item = W>,
+    ) -> Fault {
+        if !matches!(self.current.kind, Kind::Word | Kind::Quoted) {
+            return self.unexpected(known);
+        }
+        let word = self.word();
+        Fault::new(self.current.place, format!("`{}` is {what}", shown(word)))
+            .expecting(known)
+            .nearest_to(word)
+    }
+
+    /// From this place to the end of the token before the current one.
+    pub(super) fn since(&self, start: Place) -> Place {
+        match self.before.source == start.source && self.before.end > start.start {
+            true => Place {
+                end: self.before.end,
+                ..start
+            },
+            false => start,
+        }
+    }
+
+    /// Does it one deeper, if that is not too deep.
+    pub(super) fn deeper<T>(
+        &mut self,
+        what: impl FnOnce(&mut Self) -> Result<T, Fault>,
+    ) -> Result<T, Fault> {
+        if self.depth >= DEEPEST {
+            return Err(self.too_deep());
+        }
+        self.depth += 1;
+        let done = what(self);
+        self.depth -= 1;
+        done
+    }
+
+    pub(super) fn too_deep(&self) -> Fault {
+        let message = "this stands in too many braces, parentheses and operations";
+        Fault::new(self.current.place, message)
+    }
+
+    /// A constant as it stands here.
+    pub(super) fn symbol(&mut self) -> Symbol {
+        let symbol = Symbol {
+            text: self.word().into(),
+            is_quoted: self.is_quoted(),
+            place: self.current.place,
+        };
+        self.advance();
+        symbol
+    }
+
+    /// The name of a table, chain, set, …
+    pub(super) fn name(&mut self, of: &str) -> Result<Name<'static>, Fault> {
+        if self.is_quoted() {
+            let fault = self.unexpected([format!("the name of {of}")]);
+            return Err(fault.with_hint("names stand without quotation marks"));
+        }
+        if !self.is_word() {
+            return Err(self.unexpected([format!("the name of {of}")]));
+        }
+        if self.word().ends_with('*') {
+            let message = format!("`{}` is no name of {of}", shown(self.word()));
+            return Err(Fault::new(self.current.place, message));
+        }
+        if self.word().len() > LONGEST_NAME {
+            let message = format!("a name has at most {LONGEST_NAME} bytes");
+            return Err(Fault::new(self.current.place, message));
+        }
+        let name = self.word().to_owned().into();
+        self.advance();
+        Ok(name)
+    }
+
+    /// The same as characters.
+    pub(super) fn name_text(&mut self, of: &str) -> Result<String, Fault> {
+        let name = self.name(of)?;
+        Ok(name.to_string())
+    }
+
+    /// A comment, a prefix of a log's lines, …: in quotation marks, or one word.
+    pub(super) fn string(&mut self, what: &str) -> Result<String, Fault> {
+        if !(self.is_word() || self.is_quoted()) {
+            return Err(self.unexpected([format!("{what} in quotation marks")]));
+        }
+        let text = self.word().to_owned();
+        self.advance();
+        Ok(text)
+    }
+
+    /// A number of this type.
+    pub(super) fn number<N: TryFrom<u64>>(&mut self, what: &str) -> Result<N, Fault> {
+        let number = match self.is_word() {
+            true => parse_number(self.word()),
+            false => None,
+        };
+        let Some(number) = number else {
+            return Err(match self.is_word() && starts_as_number(self.word()) {
+                true => Fault::new(
+                    self.current.place,
+                    format!("`{}` is no number", shown(self.word())),
+                )
+                .expecting([what]),
+                false => self.unexpected([what]),
+            });
+        };
+        match N::try_from(number) {
+            Ok(number) => {
+                self.advance();
+                Ok(number)
+            }
+            Err(_) => {
+                let largest = (u128::MAX >> (128 - 8 * size_of::<N>())).to_string();
+                let message = format!("{number} is too large: {what} is at most {largest}");
+                Err(Fault::new(self.current.place, message))
+            }
+        }
+    }
+
+    /// Returns how long an element stays, in milliseconds. A time of 0 says nothing: the set's applies.
+    pub(super) fn lifetime(&mut self) -> Result<Option<u64>, Fault> {
+        self.time().map(|time| Some(time).filter(|time| *time > 0))
+    }
+
+    /// A time in milliseconds: `1d2h`, `500ms`; a number alone is of seconds.
+    pub(super) fn time(&mut self) -> Result<u64, Fault> {
+        if !(self.is_word() || self.is_quoted()) {
+            return Err(self.unexpected(["a time like 1h30m"]));
+        }
+        match parse_time(self.word()) {
+            Some(time) => {
+                self.advance();
+                Ok(time)
+            }
+            None => {
+                let message = format!("`{}` is no time", shown(self.word()));
+                let fault = Fault::new(self.current.place, message);
+                Err(fault.with_hint("a time is like 30s, 1h30m or 2d: days d, hours h, minutes m, seconds s, milliseconds ms"))
+            }
+        }
+    }
+}
+
+fn starts_as_number(word: &str) -> bool {
+    word.starts_with(|c: char| c.is_ascii_digit())
+}
+
+/// Returns a number as nft reads it: in hexadecimal digits behind `0x`, in octal ones behind `0`.
+pub(crate) fn number(text: &str) -> Option<u128> {
+    let (digits, base) = match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => (digits, 16),
+        None if text.len() > 1 && text.starts_with('0') => (text, 8),
+        None => (text, 10),
+    };
+    if digits.is_empty() || !digits.bytes().all(|digit| digit.is_ascii_hexdigit()) {
+        return None;
+    }
+    u128::from_str_radix(digits, base).ok()
+}
+
+/// The same if it has at most 64 bits.
+pub(super) fn parse_number(word: &str) -> Option<u64> {
+    u64::try_from(number(word)?).ok()
+}
+
+/// A time in milliseconds: `1d2h3m4s5ms`, or seconds.
+pub(crate) fn parse_time(word: &str) -> Option<u64> {
+    const UNITS: [(&str, u64); 6] = [
+        ("ms", 1),
+        ("w", 604_800_000),
+        ("d", 86_400_000),
+        ("h", 3_600_000),
+        ("m", 60_000),
+        ("s", 1000),
+    ];
+    if let Some(seconds) = parse_number(word) {
+        return seconds.checked_mul(1000);
+    }
+    let (mut left, mut time) = (word, 0_u64);
+    while !left.is_empty() {
+        let digits = left.bytes().position(|b| !b.is_ascii_digit())?;
+        let number: u64 = left[..digits].parse().ok()?;
+        left = &left[digits..];
+        let (unit, length) = UNITS.iter().find(|(unit, _)| left.starts_with(unit))?;
+        left = &left[unit.len()..];
+        time = time.checked_add(number.checked_mul(*length)?)?;
+    }
+    (!word.is_empty()).then_some(time)
+}

@@ -1,0 +1,238 @@
+//! Commands that ask: what is listed, looked up, explained and told.
+
+use super::error::Fault;
+use super::known::type_names;
+use super::parser::Parser;
+use super::script::{CT_OBJECTS, FAMILIES, STATEFUL};
+use super::selector;
+use super::tree::{Command, Described, Kind, Object, Verb, Watched, WatchedKind};
+use crate::syntax::Place;
+use chainwright::nft::expr::ObjectType;
+use chainwright::nft::{Chain, DataType, Family, Flowtable, Set, Table};
+
+/// What is told by `monitor`, by its words.
+const WATCHED: [(&str, WatchedKind); 8] = [
+    ("ruleset", WatchedKind::Ruleset),
+    ("tables", WatchedKind::Tables),
+    ("chains", WatchedKind::Chains),
+    ("rules", WatchedKind::Rules),
+    ("sets", WatchedKind::Sets),
+    ("elements", WatchedKind::Elements),
+    ("objects", WatchedKind::Objects),
+    ("trace", WatchedKind::Trace),
+];
+
+/// Objects of which all are listed or reset, by their words.
+pub(crate) const KINDS: [(&str, Kind); 15] = [
+    ("tables", Kind::Tables),
+    ("chains", Kind::Chains),
+    ("rules", Kind::Rules),
+    ("sets", Kind::Sets),
+    ("maps", Kind::Maps),
+    ("meters", Kind::Meters),
+    ("flowtables", Kind::Flowtables),
+    ("hooks", Kind::Hooks),
+    ("counters", Kind::Stateful(ObjectType::COUNTER)),
+    ("quotas", Kind::Stateful(ObjectType::QUOTA)),
+    ("limits", Kind::Stateful(ObjectType::LIMIT)),
+    ("secmarks", Kind::Stateful(ObjectType::SECMARK)),
+    ("synproxys", Kind::Stateful(ObjectType::SYNPROXY)),
+    ("synproxies", Kind::Stateful(ObjectType::SYNPROXY)),
+    ("tunnels", Kind::Stateful(ObjectType::TUNNEL)),
+];
+/// The same behind `ct`.
+const CT_KINDS: [(&str, ObjectType); 3] = [
+    ("helpers", ObjectType::CT_HELPER),
+    ("timeouts", ObjectType::CT_TIMEOUT),
+    ("expectations", ObjectType::CT_EXPECT),
+];
+
+/// What is reset.
+pub(crate) const RESET: [&str; 9] = [
+    "rule", "rules", "set", "map", "element", "counter", "counters", "quota", "quotas",
+];
+
+impl Parser<'_> {
+    /// `monitor new rules json`
+    pub(super) fn monitor(&mut self, start: Place) -> Result<Command, Fault> {
+        let only = self.eat_any(&["new", "destroy"]);
+        let watched = WATCHED.iter().find(|(word, _)| self.at(word));
+        if watched.is_some() {
+            self.advance();
+        }
+        let is_json = match self.eat("vm") {
+            true => {
+                self.expect("json")?;
+                true
+            }
+            false => self.eat("json"),
+        };
+        if self.at("xml") {
+            let message = "nothing is told as XML: nft, too, takes the word and prints nothing";
+            return Err(Fault::new(self.current.place, message));
+        }
+        if watched.is_none() && !is_json && !self.at_end() {
+            let verbs = ["new", "destroy"].into_iter().filter(|_| only.is_none());
+            let known = verbs.chain(WATCHED.map(|(word, _)| word)).chain(["json"]);
+            return Err(self.unknown("nothing that is told of", known));
+        }
+        Ok(Command {
+            verb: Verb::List,
+            object: Object::Monitor(Watched {
+                is_named: only.is_some() || watched.is_some(),
+                additions: only != Some("destroy"),
+                deletions: only != Some("new"),
+                kind: watched.map_or(WatchedKind::Ruleset, |(_, kind)| *kind),
+                is_json,
+            }),
+            place: self.since(start),
+        })
+    }
+
+    /// `describe tcp dport`, `describe ipv4_addr`
+    pub(super) fn describe(&mut self, start: Place) -> Result<Command, Fault> {
+        let is_asked = selector::words().any(|word| self.at(word));
+        let verdict = [("verdict", DataType::VERDICT)];
+        let found = type_names().chain(verdict).find(|(name, _)| self.at(name));
+        let described = match found {
+            Some((_, data_type)) if !is_asked => {
+                self.advance();
+                Described::Type(data_type)
+            }
+            _ => Described::Expr(self.left()?),
+        };
+        Ok(Command {
+            verb: Verb::List,
+            object: Object::Described(described),
+            place: self.since(start),
+        })
+    }
+
+    /// `list …` and `reset …`.
+    pub(super) fn show(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
+        let object = self.shown_object(verb)?;
+        Ok(Command {
+            verb,
+            object,
+            place: self.since(start),
+        })
+    }
+
+    fn shown_object(&mut self, verb: Verb) -> Result<Object, Fault> {
+        let singles = [
+            "ruleset",
+            "table",
+            "chain",
+            "set",
+            "map",
+            "meter",
+            "flowtable",
+            "rule",
+            "element",
+        ];
+        let known = || {
+            let kinds = KINDS.iter().map(|(word, _)| *word);
+            kinds.chain(singles).chain([
+                "ct", "counter", "quota", "limit", "secmark", "synproxy", "tunnel",
+            ])
+        };
+        if verb == Verb::Reset && !RESET.iter().any(|word| self.at(word)) {
+            return Err(self.unknown("nothing that is reset", RESET));
+        }
+        if let Some((_, kind)) = KINDS.iter().find(|(word, _)| self.at(word)) {
+            self.advance();
+            return self.kind(*kind);
+        }
+        if self.at("ct") {
+            self.advance();
+            let mut all = CT_KINDS.iter().chain(&CT_OBJECTS);
+            let Some((word, object_type)) = all.find(|(word, _)| self.at(word)) else {
+                let words = CT_KINDS.iter().chain(&CT_OBJECTS).map(|(word, _)| *word);
+                return Err(self.unknown("no kind of object", words));
+            };
+            self.advance();
+            let is_one = CT_OBJECTS.iter().any(|(one, _)| one == word);
+            if !is_one || self.at("table") || self.at_end() {
+                return self.kind(Kind::Stateful(*object_type));
+            }
+            return self.named_object_of(*object_type);
+        }
+        if let Some((_, object_type)) = STATEFUL.iter().find(|(word, _)| self.at(word)) {
+            self.advance();
+            return self.named_object_of(*object_type);
+        }
+        let Some(word) = self.eat_any(&singles) else {
+            return Err(self.unknown("nothing that is listed", known()));
+        };
+        Ok(match word {
+            "ruleset" => Object::Ruleset(self.any_family()),
+            "table" => {
+                let at = self.in_table()?;
+                Object::Table(Table::new(at.family, at.table))
+            }
+            "chain" => {
+                let at = self.in_table()?;
+                let name = self.name("a chain")?;
+                Object::Chain(Chain::new(at.family, at.table, name))
+            }
+            "flowtable" => {
+                let at = self.in_table()?;
+                let name = self.name("a flowtable")?;
+                Object::Flowtable(Flowtable::named(at.family, at.table, name))
+            }
+            "rule" => {
+                let start = self.current.place;
+                self.rule_command(Verb::Reset, start)?.object
+            }
+            "element" => {
+                let start = self.current.place;
+                let at = self.in_table()?;
+                self.elements_command(verb, &at, start)?.object
+            }
+            "meter" => {
+                let at = self.in_table()?;
+                let name = self.name("a set")?;
+                Object::Meter(Set::named(at.family, at.table, name))
+            }
+            word => self.named_set(word == "map")?,
+        })
+    }
+
+    /// All of a kind: of a family, or of a table; hooks, of a family and a device.
+    fn kind(&mut self, kind: Kind) -> Result<Object, Fault> {
+        if kind == Kind::Hooks {
+            let found = self.eat_any(&FAMILIES);
+            let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
+            let device = match self.eat("device") {
+                true => Some(self.name("a device")?),
+                false => None,
+            };
+            return Ok(Object::Kind(kind, family, device));
+        }
+        if kind == Kind::Rules && self.eat("chain") {
+            let at = self.in_table()?;
+            let name = self.name("a chain")?;
+            return Ok(Object::Chain(Chain::new(at.family, at.table, name)));
+        }
+        if self.eat("table") {
+            let at = self.in_table()?;
+            return Ok(Object::Kind(kind, at.family, Some(at.table)));
+        }
+        let found = self.eat_any(&FAMILIES);
+        let family = found.and_then(Family::from_name).unwrap_or(Family::UNSPEC);
+        if self.eat("table") || ((found.is_some() || kind == Kind::Rules) && self.is_word()) {
+            let table = self.name("a table")?;
+            // The table of one family, as everywhere.
+            let family = match found {
+                None if kind == Kind::Rules => Family::IP,
+                _ => family,
+            };
+            if kind == Kind::Rules && self.is_word() {
+                let chain = self.name("a chain")?;
+                return Ok(Object::Chain(Chain::new(family, table, chain)));
+            }
+            return Ok(Object::Kind(kind, family, Some(table)));
+        }
+        Ok(Object::Kind(kind, family, None))
+    }
+}

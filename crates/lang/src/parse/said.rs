@@ -1,0 +1,40 @@
+//! What was read, said again.
+
+use super::{Command, Error, NoIncludes, Object, Rule, Source, parse};
+use crate::list::Options;
+use crate::print::Printer;
+use crate::syntax::Line;
+
+/// A rule in nft's words, in one line.
+pub(super) fn said(rule: &Rule) -> Option<String> {
+    let statements = rule.statements.iter().map(|(statement, _)| statement);
+    let line = Line {
+        statements: statements.cloned().collect(),
+        comment: rule.comment.clone().map(Into::into),
+        handle: 0,
+    };
+    let options = Options::default();
+    let mut text = String::new();
+    let mut printer = Printer::new(&mut text, &options);
+    printer.in_line = true;
+    printer.rule(&line).ok()?;
+    Some(text)
+}
+
+/// The rules of a text, each as a command that adds it.
+pub(crate) fn parsed_rules(text: &[u8]) -> Result<Vec<String>, Error> {
+    let (commands, _) = parse(Source::new("text", text), &NoIncludes)?;
+    let command = |Command { object, .. }: &Command| match object {
+        Object::Rule(rule) if !rule.statements.is_empty() => {
+            let Rule {
+                family,
+                table,
+                chain,
+                ..
+            } = &**rule;
+            Some(format!("add rule {family} {table} {chain} {}", said(rule)?))
+        }
+        _ => None,
+    };
+    Ok(commands.iter().filter_map(command).collect())
+}

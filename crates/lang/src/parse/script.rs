@@ -1,0 +1,622 @@
+//! Commands: what is to be done with which object.
+
+use super::error::{Error, Fault, shown};
+use super::lexer::Kind as Token;
+use super::parser::Parser;
+use super::source::{Includes, Source, Sources};
+use super::tree::{Command, Elements, Object, Position, Rule, SetDeclaration, Verb};
+use super::variables::{Defined, Kept};
+use crate::syntax::Place;
+use chainwright::nft::expr::ObjectType;
+use chainwright::nft::{Chain, Family, Flowtable, Name, Set, StatefulObject, Table};
+
+pub(crate) const VERBS: [(&str, Verb); 11] = [
+    ("add", Verb::Add),
+    ("create", Verb::Create),
+    ("insert", Verb::Insert),
+    ("replace", Verb::Replace),
+    ("delete", Verb::Delete),
+    ("destroy", Verb::Destroy),
+    ("flush", Verb::Flush),
+    ("rename", Verb::Rename),
+    ("reset", Verb::Reset),
+    ("list", Verb::List),
+    ("get", Verb::Get),
+];
+
+/// Commands that are about no object.
+const MONITOR: &str = "monitor";
+const DESCRIBE: &str = "describe";
+/// Commands that nft had.
+const GONE_VERBS: [&str; 2] = ["import", "export"];
+
+pub(crate) const FAMILIES: [&str; 6] = ["ip", "ip6", "inet", "arp", "bridge", "netdev"];
+
+/// Objects that commands are about, but for stateful ones.
+pub(crate) const OBJECTS: [&str; 7] = [
+    "table",
+    "chain",
+    "rule",
+    "set",
+    "map",
+    "element",
+    "flowtable",
+];
+
+/// The words that objects begin with.
+fn object_words() -> impl Iterator<Item = &'static str> {
+    let [counter, quota, limit, secmark, synproxy, tunnel] = STATEFUL.map(|(word, _)| word);
+    let stateful = [counter, quota, limit, "ct", secmark, synproxy, tunnel];
+    OBJECTS.into_iter().chain(stateful)
+}
+
+/// Stateful objects by their words; of two words the second is behind `ct`.
+pub(crate) const STATEFUL: [(&str, ObjectType); 6] = [
+    ("counter", ObjectType::COUNTER),
+    ("quota", ObjectType::QUOTA),
+    ("limit", ObjectType::LIMIT),
+    ("secmark", ObjectType::SECMARK),
+    ("synproxy", ObjectType::SYNPROXY),
+    ("tunnel", ObjectType::TUNNEL),
+];
+pub(crate) const CT_OBJECTS: [(&str, ObjectType); 3] = [
+    ("helper", ObjectType::CT_HELPER),
+    ("timeout", ObjectType::CT_TIMEOUT),
+    ("expectation", ObjectType::CT_EXPECT),
+];
+
+/// What a text says.
+pub(crate) struct Parsed {
+    pub(crate) commands: Vec<Command>,
+    /// The texts that were read for it.
+    pub(crate) sources: Sources,
+    /// What it does to variables, if it does.
+    pub(crate) defined: Option<Defined>,
+}
+
+/// What a text says, and the texts that were read for it.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+#[cfg(any(test, feature = "fuzzing"))]
+pub(crate) fn parse(
+    source: Source,
+    includes: &dyn Includes,
+) -> Result<(Vec<Command>, Sources), Error> {
+    let parsed = parse_behind(&Kept::default(), source, includes)?;
+    Ok((parsed.commands, parsed.sources))
+}
+
+/// What a text says behind others, of which only the values of variables are left.
+///
+/// # Errors
+/// The first thing that is wrong with it.
+pub(crate) fn parse_behind(
+    kept: &Kept,
+    source: Source,
+    includes: &dyn Includes,
+) -> Result<Parsed, Error> {
+    let mut parser = Parser::behind(kept, includes);
+    let mut commands = Vec::new();
+    let read = parser
+        .begin(source)
+        .and_then(|()| parser.script(&mut commands));
+    match read {
+        Ok(()) => Ok(Parsed {
+            commands,
+            defined: parser.defines.then(|| parser.variables.defined()),
+            sources: parser.sources,
+        }),
+        Err(fault) => Err(parser.sources.explain(fault)),
+    }
+}
+
+/// A table, by family and name.
+#[derive(Debug, Clone)]
+pub(crate) struct InTable {
+    pub(crate) family: Family,
+    pub(crate) table: Name<'static>,
+}
+
+impl Parser<'_> {
+    fn script(&mut self, commands: &mut Vec<Command>) -> Result<(), Fault> {
+        loop {
+            self.skip_separators();
+            if self.current.kind == Token::End {
+                return Ok(());
+            }
+            if self.at_sign("}") {
+                return Err(Fault::new(
+                    self.current.place,
+                    "this brace ends nothing that was begun",
+                ));
+            }
+            if !self.common()? {
+                self.command(commands)?;
+            }
+        }
+    }
+
+    /// What may stand in any block: an inclusion, or a variable's value.
+    pub(super) fn common(&mut self) -> Result<bool, Fault> {
+        match self.eat_any(&["include", "define", "redefine", "undefine"]) {
+            Some("include") => self.inclusion()?,
+            Some("undefine") => {
+                let (name, place) = self.variable_name()?;
+                self.variables.undefine(&name, place)?;
+                self.defines = true;
+            }
+            Some(word) => {
+                let (name, place) = self.variable_name()?;
+                self.expect_sign("=")?;
+                let value = self.initial()?;
+                self.end()?;
+                self.variables
+                    .define(&name, value, word == "redefine", place)?;
+                self.defines = true;
+            }
+            None => return Ok(false),
+        }
+        self.end()?;
+        Ok(true)
+    }
+
+    fn variable_name(&mut self) -> Result<(String, Place), Fault> {
+        if self.at_sign("$") {
+            return Err(self
+                .unexpected(["the name of a variable"])
+                .with_hint("without `$` where it gets its value"));
+        }
+        let place = self.current.place;
+        Ok((self.name_text("a variable")?, place))
+    }
+
+    fn inclusion(&mut self) -> Result<(), Fault> {
+        let place = self.current.place;
+        if !self.is_quoted() {
+            return Err(self.unexpected(["a path in quotation marks"]));
+        }
+        let path = self.word().to_owned();
+        self.advance();
+        if self.current.kind != Token::Newline && self.current.kind != Token::End {
+            // A block or a line that ends here is read on behind what is included.
+            if !self.at_sign(";") {
+                return Err(self.unexpected(["the end of the line"]));
+            }
+        }
+        debug_assert!(self.is_alone());
+        let found = self.includes.read(&path);
+        let hint = self.includes.hint();
+        let sources = found.map_err(|why| Fault::new(place, why).with_hint(hint))?;
+        if self.current.kind == Token::End {
+            self.at_line_end();
+        }
+        self.open(sources, place)
+    }
+
+    fn command(&mut self, commands: &mut Vec<Command>) -> Result<(), Fault> {
+        let start = self.current.place;
+        let verb = VERBS.iter().find(|(word, _)| self.at(word));
+        let known = || {
+            let verbs = VERBS.iter().map(|(word, _)| *word);
+            verbs
+                .chain(object_words())
+                .chain([MONITOR, DESCRIBE])
+                .chain(["include", "define", "redefine", "undefine"])
+        };
+        if verb.is_none() {
+            if let Some(word) = self.at_any(&GONE_VERBS) {
+                let fault = Fault::new(start, format!("nft has no command `{word}` any more"));
+                return Err(fault.with_hint("`list ruleset` in JSON, and what reads that"));
+            }
+            if self.eat(MONITOR) {
+                commands.push(self.monitor(start)?);
+                return self.end_of_command();
+            }
+            if self.eat(DESCRIBE) {
+                commands.push(self.describe(start)?);
+                return self.end_of_command();
+            }
+            if !object_words().any(|word| self.at(word)) {
+                return Err(self.unknown("no command", known()));
+            }
+        } else {
+            self.advance();
+        }
+        let explicit = verb.is_some();
+        let verb = verb.map_or(Verb::Add, |(_, verb)| *verb);
+        match verb {
+            Verb::Add | Verb::Create => self.add(verb, explicit, start, commands)?,
+            Verb::Insert | Verb::Replace => {
+                self.eat("rule");
+                let command = self.rule_command(verb, start)?;
+                commands.push(command);
+            }
+            Verb::Delete | Verb::Destroy => commands.push(self.delete(verb, start)?),
+            Verb::Flush => commands.push(self.flush(start)?),
+            Verb::Rename => {
+                self.expect("chain")?;
+                let at = self.in_table()?;
+                let name = self.name("a chain")?;
+                let new = self.name("a chain")?;
+                commands.push(Command {
+                    verb,
+                    object: Object::Renamed(Chain::new(at.family, at.table, name), new),
+                    place: self.since(start),
+                });
+            }
+            Verb::Reset | Verb::List => commands.push(self.show(verb, start)?),
+            Verb::Get => {
+                self.expect("element")?;
+                let at = self.in_table()?;
+                commands.push(self.elements_command(verb, &at, start)?);
+            }
+        }
+        self.end_of_command()
+    }
+
+    /// Behind a command: also another one behind a block.
+    fn end_of_command(&mut self) -> Result<(), Fault> {
+        if self.at_sign("}") {
+            return Err(Fault::new(
+                self.current.place,
+                "this brace ends nothing that was begun",
+            ));
+        }
+        match self.is_behind_block() {
+            true => Ok(()),
+            false => self.end(),
+        }
+    }
+
+    /// The family of a table, if it is said: IP if it is not.
+    pub(super) fn family(&mut self) -> Family {
+        let found = self.at_any(&FAMILIES);
+        let is_family = found.is_some() && matches!(self.next().kind, Token::Word | Token::Quoted);
+        if !is_family {
+            return Family::IP;
+        }
+        self.advance();
+        found.and_then(Family::from_name).unwrap_or(Family::IP)
+    }
+
+    /// The table that something is in.
+    pub(super) fn in_table(&mut self) -> Result<InTable, Fault> {
+        let family = self.family();
+        let table = self.name("a table")?;
+        self.family = family;
+        Ok(InTable { family, table })
+    }
+
+    fn add(
+        &mut self,
+        verb: Verb,
+        explicit: bool,
+        start: Place,
+        commands: &mut Vec<Command>,
+    ) -> Result<(), Fault> {
+        match self.eat_any(&[
+            "table",
+            "chain",
+            "rule",
+            "set",
+            "map",
+            "element",
+            "flowtable",
+        ]) {
+            Some("table") => self.table(verb, start, commands),
+            Some("chain") => {
+                let at = self.in_table()?;
+                let mut rules = Vec::new();
+                self.chain(verb, &at, start, commands, &mut rules)?;
+                commands.append(&mut rules);
+                Ok(())
+            }
+            Some("rule") => {
+                commands.push(self.rule_command(verb, start)?);
+                Ok(())
+            }
+            Some(word @ ("set" | "map")) => {
+                let at = self.in_table()?;
+                let mut elements = Vec::new();
+                self.set_command(verb, &at, word == "map", start, commands, &mut elements)?;
+                commands.append(&mut elements);
+                Ok(())
+            }
+            Some("element") => {
+                let at = self.in_table()?;
+                commands.push(self.elements_command(verb, &at, start)?);
+                Ok(())
+            }
+            Some(_) => {
+                let at = self.in_table()?;
+                commands.push(self.flowtable(verb, &at, start)?);
+                Ok(())
+            }
+            None => {
+                if let Some(object_type) = self.stateful_word()? {
+                    let at = self.in_table()?;
+                    commands.push(self.stateful_object(verb, &at, object_type, start)?);
+                    return Ok(());
+                }
+                // A rule may stand without that word.
+                let is_rule = explicit && verb == Verb::Add && self.is_word();
+                let is_typed = self.at_any(&FAMILIES).is_some();
+                let has_two = self.next_if_word().is_some();
+                if is_rule && has_two && (is_typed || self.near_object().is_none()) {
+                    commands.push(self.rule_command(verb, start)?);
+                    return Ok(());
+                }
+                Err(self.unknown("no kind of object", object_words()))
+            }
+        }
+    }
+
+    /// The kind of objects that a word is nearly called.
+    fn near_object(&self) -> Option<&'static str> {
+        chainwright::internal::nearest(self.word().as_bytes(), object_words())
+    }
+
+    /// The type of a stateful object, if its words are here.
+    pub(super) fn stateful_word(&mut self) -> Result<Option<ObjectType>, Fault> {
+        if self.eat("ct") {
+            let word = self.one_of(&CT_OBJECTS.map(|(word, _)| word))?;
+            let found = CT_OBJECTS.iter().find(|(known, _)| *known == word);
+            return Ok(found.map(|(_, object_type)| *object_type));
+        }
+        let found = STATEFUL.iter().find(|(word, _)| self.at(word));
+        if found.is_some() {
+            self.advance();
+        }
+        Ok(found.map(|(_, object_type)| *object_type))
+    }
+
+    pub(super) fn rule_command(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
+        let InTable { family, table } = self.in_table()?;
+        let chain = self.name("a chain")?;
+        let place = self.current.place;
+        let position = match self.eat_any(&["handle", "position", "index"]) {
+            Some("index") => Position::Index(self.number("how far from the first")?),
+            Some(_) => Position::Handle(self.number("a handle")?),
+            None => Position::Any,
+        };
+        let is_gone = matches!(verb, Verb::Delete | Verb::Destroy | Verb::Reset);
+        if position == Position::Any && (is_gone || verb == Verb::Replace) {
+            return Err(self
+                .unexpected(["handle"])
+                .with_hint("which rule is meant its handle tells: see `list` with handles"));
+        }
+        if verb == Verb::Replace && matches!(position, Position::Index(_)) {
+            return Err(Fault::new(place, "a rule is replaced by its handle").expecting(["handle"]));
+        }
+        let named = self.since(start);
+        let (statements, comment) = match is_gone {
+            true => (Vec::new(), None),
+            false => self.rule()?,
+        };
+        let rule = Rule {
+            family,
+            table,
+            chain,
+            position,
+            statements,
+            comment,
+        };
+        Ok(Command {
+            verb,
+            object: Object::Rule(Box::new(rule)),
+            place: named,
+        })
+    }
+
+    /// `handle 5`, in the place of a name.
+    fn handle(&mut self) -> Result<Option<u64>, Fault> {
+        let is_handle = self.at("handle")
+            && self
+                .next_if_word()
+                .is_some_and(|word| word.starts_with(|c: char| c.is_ascii_digit()));
+        if !is_handle {
+            return Ok(None);
+        }
+        self.advance();
+        self.number("a handle").map(Some)
+    }
+
+    fn delete(&mut self, verb: Verb, start: Place) -> Result<Command, Fault> {
+        let object = match self.eat_any(&[
+            "table",
+            "chain",
+            "rule",
+            "set",
+            "map",
+            "element",
+            "flowtable",
+        ]) {
+            Some("table") => {
+                // A family may stand before the handle.
+                let family = self.family();
+                let handle = self.handle()?;
+                let name = match handle {
+                    Some(_) => None,
+                    None => Some(self.name("a table")?),
+                };
+                Object::Table(Table {
+                    family,
+                    name,
+                    handle,
+                    ..Table::default()
+                })
+            }
+            Some("chain") => {
+                let at = self.in_table()?;
+                match self.handle()? {
+                    Some(handle) => Object::Chain(Chain {
+                        family: at.family,
+                        table: Some(at.table),
+                        handle: Some(handle),
+                        ..Chain::default()
+                    }),
+                    None => return self.deleted_chain(verb, &at, start),
+                }
+            }
+            Some("rule") => return self.rule_command(verb, start),
+            Some(word @ ("set" | "map")) => {
+                let at = self.in_table()?;
+                let handle = self.handle()?;
+                let mut set = match handle {
+                    Some(_) => Set {
+                        family: at.family,
+                        table: Some(at.table),
+                        ..Set::default()
+                    },
+                    None => Set::named(at.family, at.table, self.name("a set")?),
+                };
+                set.handle = handle;
+                Object::Set(Box::new(only_named(set, word == "map")))
+            }
+            Some("element") => {
+                let at = self.in_table()?;
+                return self.elements_command(verb, &at, start);
+            }
+            Some(_) => {
+                let at = self.in_table()?;
+                match self.handle()? {
+                    Some(handle) => Object::Flowtable(Flowtable {
+                        family: at.family,
+                        table: Some(at.table),
+                        handle: Some(handle),
+                        ..Flowtable::default()
+                    }),
+                    None => return self.flowtable(verb, &at, start),
+                }
+            }
+            None => {
+                let Some(object_type) = self.stateful_word()? else {
+                    return Err(self.unknown("no kind of object", object_words()));
+                };
+                let at = self.in_table()?;
+                match self.handle()? {
+                    Some(handle) => Object::Stateful(StatefulObject {
+                        family: at.family,
+                        table: Some(at.table),
+                        object_type: Some(object_type),
+                        handle: Some(handle),
+                        ..StatefulObject::default()
+                    }),
+                    None => self.named_object_in(at, object_type)?,
+                }
+            }
+        };
+        Ok(Command {
+            verb,
+            object,
+            place: self.since(start),
+        })
+    }
+
+    fn flush(&mut self, start: Place) -> Result<Command, Fault> {
+        const KNOWN: [&str; 6] = ["ruleset", "table", "chain", "set", "map", "meter"];
+        let Some(word) = self.eat_any(&KNOWN) else {
+            return Err(self.unknown("nothing that is flushed", KNOWN));
+        };
+        let object = match word {
+            "ruleset" => Object::Ruleset(self.any_family()),
+            "table" => {
+                let at = self.in_table()?;
+                Object::Table(Table::new(at.family, at.table))
+            }
+            "chain" => {
+                let at = self.in_table()?;
+                let name = self.name("a chain")?;
+                Object::Chain(Chain::new(at.family, at.table, name))
+            }
+            word => self.named_set(word == "map")?,
+        };
+        Ok(Command {
+            verb: Verb::Flush,
+            object,
+            place: self.since(start),
+        })
+    }
+
+    /// A set or a map by its name.
+    pub(super) fn named_set(&mut self, is_map: bool) -> Result<Object, Fault> {
+        let at = self.in_table()?;
+        let name = self.name("a set")?;
+        let set = Set::named(at.family, at.table, name);
+        Ok(Object::Set(Box::new(only_named(set, is_map))))
+    }
+
+    /// A family, or all of them.
+    pub(super) fn any_family(&mut self) -> Family {
+        let found = self.eat_any(&FAMILIES);
+        found.and_then(Family::from_name).unwrap_or(Family::UNSPEC)
+    }
+
+    pub(super) fn named_object_of(&mut self, object_type: ObjectType) -> Result<Object, Fault> {
+        let at = self.in_table()?;
+        self.named_object_in(at, object_type)
+    }
+
+    fn named_object_in(&mut self, at: InTable, object_type: ObjectType) -> Result<Object, Fault> {
+        let name = self.name("an object")?;
+        Ok(Object::Stateful(StatefulObject::named(
+            at.family,
+            at.table,
+            object_type,
+            name,
+        )))
+    }
+
+    /// `ip t s { … }`: elements of a set.
+    pub(super) fn elements_command(
+        &mut self,
+        verb: Verb,
+        at: &InTable,
+        start: Place,
+    ) -> Result<Command, Fault> {
+        let set = self.name("a set")?;
+        let place = self.since(start);
+        let elements = self.all_elements()?;
+        Ok(Command {
+            verb,
+            object: Object::Elements(Elements {
+                family: at.family,
+                table: at.table.clone(),
+                set,
+                elements,
+            }),
+            place,
+        })
+    }
+
+    /// That a word is no entry of a block.
+    pub(super) fn no_entry(&self, of: &str, known: &[&str]) -> Fault {
+        match self.is_word() {
+            true => {
+                let word = self.word();
+                Fault::new(
+                    self.current.place,
+                    format!("`{}` does not stand in {of}", shown(word)),
+                )
+                .expecting(known)
+                .nearest_to(word)
+            }
+            false => self.unexpected(known),
+        }
+    }
+}
+
+/// A set that is named alone.
+pub(crate) fn only_named(set: Set<'static>, is_map: bool) -> SetDeclaration {
+    SetDeclaration {
+        set,
+        is_map,
+        keys: None,
+        data: None,
+        data_is_interval: false,
+        auto_merge: false,
+        comment: None,
+        statements: Vec::new(),
+    }
+}

@@ -1,0 +1,576 @@
+//! What can be looked at: fields of packets, options, and what the kernel knows of a packet.
+
+use super::error::{Fault, shown};
+use super::expr::Side;
+use super::inside::is_inside;
+use super::known::{
+    FIB_RESULTS, bits_of_field, ct_key, ct_names, extension, extensions, fib_of, field_names,
+    field_of, meta_key, meta_names, needs_direction, option_of, presence, protocol, raw,
+    raw_option, type_names, version_in, without_direction,
+};
+use super::parser::Parser;
+use crate::headers::{self, Extension, Protocol};
+use crate::syntax::Expr;
+use crate::tunnels;
+use chainwright::nft::expr::{
+    CtDirection, CtKey, ExthdrOp, FibFlags, NumgenType, OsfTtl, PayloadBase, RtKey, SocketKey,
+    TunnelKey, XfrmDirection, XfrmKey,
+};
+use chainwright::nft::{DataType, Family};
+
+/// What an expression begins with.
+const WORDS: &[&str] = &[
+    "meta", "ct", "ip", "ip6", "tcp", "udp", "udplite", "sctp", "dccp", "icmp", "icmpv6", "igmp",
+    "ether", "vlan", "arp", "ah", "esp", "comp", "th", "rt", "socket", "fib", "osf", "ipsec",
+    "numgen", "jhash", "symhash", "exthdr", "hbh", "frag", "dst", "mh", "srh", "tunnel", "vxlan",
+    "geneve", "gre", "gretap",
+];
+
+/// What of a packet's own data is asked for without `meta` before it.
+const BARE: &[&str] = &[
+    "mark",
+    "iif",
+    "iifname",
+    "iiftype",
+    "iifgroup",
+    "oif",
+    "oifname",
+    "oiftype",
+    "oifgroup",
+    "skuid",
+    "skgid",
+    "nftrace",
+    "rtclassid",
+    "pkttype",
+    "cpu",
+    "cgroup",
+    "ibrname",
+    "obrname",
+    "ibriport",
+    "obriport",
+    "day",
+    "hour",
+];
+
+/// The words that what is looked at begins with.
+pub(super) fn words() -> impl Iterator<Item = &'static str> {
+    WORDS.iter().chain(BARE).copied()
+}
+
+impl Parser<'_> {
+    /// What can be looked at, if it begins here. Where a constant may stand too, what is behind the word tells.
+    pub(super) fn selector(&mut self, side: Side) -> Result<Option<Expr>, Fault> {
+        let word = self.word().to_owned();
+        let word = word.as_str();
+        if BARE.contains(&word) {
+            return self.meta_key().map(Some);
+        }
+        let is_sure = side == Side::Left;
+        if let Some(tunnel) = tunnels::named(word) {
+            if !is_sure
+                && !self
+                    .next_if_word()
+                    .is_some_and(|next| is_inside(tunnel, &next))
+            {
+                return Ok(None);
+            }
+            self.advance();
+            return self.in_tunnel(tunnel).map(Some);
+        }
+        if let Some(protocol) = protocol(word) {
+            if !is_sure {
+                let is_field = self.next_if_word().is_some_and(|next| {
+                    let mut names = field_names(protocol);
+                    matches!(&*next, "option" | "chunk")
+                        || names.any(|name| name == next || name.split(' ').next() == Some(&next))
+                });
+                if !is_field {
+                    return Ok(None);
+                }
+            }
+            self.advance();
+            return self.field(protocol).map(Some);
+        }
+        let has_next = is_sure || self.next_if_word().is_some();
+        if !has_next {
+            return Ok(None);
+        }
+        Ok(Some(match word {
+            "meta" => {
+                self.advance();
+                self.meta_key()?
+            }
+            "ct" => {
+                self.advance();
+                self.connection()?
+            }
+            "rt" => {
+                self.advance();
+                self.route()?
+            }
+            "hbh" | "frag" | "dst" | "mh" | "srh" | "rt0" | "rt2" => {
+                let Some(header) = extension(ExthdrOp::IPV6, word) else {
+                    return Ok(None);
+                };
+                self.advance();
+                self.option_field(header)?
+            }
+            "exthdr" => {
+                self.advance();
+                self.presence_of_header()?
+            }
+            "socket" => {
+                self.advance();
+                self.socket()?
+            }
+            "fib" => {
+                self.advance();
+                self.fib()?
+            }
+            "osf" => {
+                self.advance();
+                self.osf()?
+            }
+            "ipsec" => {
+                self.advance();
+                self.ipsec()?
+            }
+            "numgen" => {
+                self.advance();
+                self.numgen()?
+            }
+            "jhash" | "symhash" => self.hash()?,
+            "tunnel" => {
+                self.advance();
+                match self.one_of(&["path", "id"])? {
+                    "path" => Expr::Tunnel(TunnelKey::PATH),
+                    _ => Expr::Tunnel(TunnelKey::ID),
+                }
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// A key of the packet's own data.
+    fn meta_key(&mut self) -> Result<Expr, Fault> {
+        match meta_key(self.word()).filter(|_| self.is_word()) {
+            Some(key) => {
+                self.advance();
+                Ok(Expr::Meta(key))
+            }
+            None => Err(self.unknown(
+                "nothing that is known of a packet",
+                meta_names().map(|(name, _)| name),
+            )),
+        }
+    }
+
+    /// A field of a protocol, one of its options or chunks.
+    pub(super) fn field(&mut self, protocol: &'static Protocol) -> Result<Expr, Fault> {
+        if self.at("option") {
+            let kind = match protocol.name {
+                "tcp" => Some(ExthdrOp::TCPOPT),
+                "ip" => Some(ExthdrOp::IPV4),
+                "dccp" => Some(ExthdrOp::DCCP),
+                _ => None,
+            };
+            if let Some(kind) = kind {
+                self.advance();
+                return self.option(kind);
+            }
+        }
+        if protocol.name == "sctp" && self.eat("chunk") {
+            return self.option(ExthdrOp::SCTP);
+        }
+        let first = match self.is_word() {
+            true => self.word(),
+            false => "",
+        };
+        // It is typed in another way than it is listed.
+        let first = match (protocol.name, first) {
+            ("icmpv6", "param-problem") => "parameter-problem",
+            (_, first) => first,
+        };
+        let first = first.to_owned();
+        let mut found = protocol.fields.iter().position(|field| field.name == first);
+        if found.is_none() && !first.is_empty() {
+            // Of a name that has two words.
+            let begins = |name: &str| name.split(' ').next() == Some(&first) && name.contains(' ');
+            if field_names(protocol).any(begins) {
+                self.advance();
+                let second = self.word().to_owned();
+                let whole = format!("{first} {second}");
+                found = field_names(protocol).position(|name| name == whole);
+                if found.is_none() {
+                    let seconds = field_names(protocol)
+                        .filter(|name| begins(name))
+                        .filter_map(|name| name.split(' ').nth(1));
+                    return Err(self.unexpected(seconds));
+                }
+            }
+        }
+        let Some(index) = found else {
+            let mut known: Vec<&str> = field_names(protocol).collect();
+            if matches!(protocol.name, "tcp" | "ip" | "dccp") {
+                known.push("option");
+            }
+            if protocol.name == "sctp" {
+                known.push("chunk");
+            }
+            return Err(self.unknown(&format!("no field of {}", protocol.name), known));
+        };
+        self.advance();
+        Ok(Expr::Payload(field_of(protocol, index)))
+    }
+
+    /// An option of TCP or IP, a chunk of SCTP: a field of it, or whether it is there.
+    fn option(&mut self, kind: ExthdrOp) -> Result<Expr, Fault> {
+        if kind == ExthdrOp::TCPOPT && self.eat_sign("@") {
+            let [number, offset, bits] = self.place_in_packet("the option's number")?;
+            let number = u8::try_from(number).map_err(|_| {
+                Fault::new(self.current.place, "the number of an option is at most 255")
+            })?;
+            return Ok(Expr::Option(raw_option(number, offset, bits)));
+        }
+        let found = match self.is_word() {
+            true => extension(kind, self.word()),
+            false => None,
+        };
+        if let Some(extension) = found {
+            self.advance();
+            return self.option_field(extension);
+        }
+        if let Some(nameless) = headers::nameless(kind) {
+            let number = match self.is_word() {
+                true => super::parser::parse_number(self.word()),
+                false => None,
+            };
+            if let Some(number) = number.and_then(|number| u8::try_from(number).ok()) {
+                self.advance();
+                let named = extensions(kind).find(|extension| extension.number == number);
+                let extension = named.unwrap_or(nameless);
+                // What all options have.
+                let field = match self.is_word() {
+                    true => nameless.named(self.word()),
+                    false => None,
+                };
+                if let Some(field) = field {
+                    self.advance();
+                    let option = raw_option(number, field.offset, field.bits);
+                    return Ok(Expr::Option(option));
+                }
+                return Ok(presence(extension, number));
+            }
+        }
+        if kind == ExthdrOp::DCCP {
+            return Err(self.unexpected(["the option's number, from 0 to 255"]));
+        }
+        let what = match kind {
+            ExthdrOp::TCPOPT => "no option of tcp",
+            ExthdrOp::IPV4 => "no option of ip",
+            _ => "no chunk of sctp",
+        };
+        Err(self.unknown(what, extensions(kind).map(|extension| extension.name)))
+    }
+
+    /// A field of an option, a header or a chunk; if none is said, whether that is there.
+    fn option_field(&mut self, extension: &'static Extension) -> Result<Expr, Fault> {
+        let word = match self.is_word() {
+            true => self.word().to_owned(),
+            false => String::new(),
+        };
+        // One of several addresses.
+        let is_indexed = extension.fields_named().any(|name| {
+            name.strip_prefix(word.as_str())
+                .is_some_and(|rest| rest.starts_with('['))
+        });
+        let mut name = word.clone();
+        if is_indexed && !word.is_empty() && self.next_is_sign("[") {
+            self.advance();
+            self.expect_sign("[")?;
+            let index: u32 = self.number("which address")?;
+            // As nft has it: what stands before the first address.
+            name = match index {
+                0 if extension.name == "srh" => "tag".to_owned(),
+                index => format!("{word}[{index}]"),
+            };
+            if !self.at_sign("]") {
+                return Err(self.unexpected(["]"]));
+            }
+        }
+        if let Some(field) = extension.named(&name) {
+            self.advance();
+            return Ok(option_of(extension, field));
+        }
+        let is_header = extension.kind == ExthdrOp::IPV6;
+        let is_answer = matches!(&*word, "exists" | "missing");
+        let is_spelled = self.relation_ahead() || self.at_end();
+        // In a reset, and where it is compared, it stands for itself.
+        if !is_header && (is_answer || is_spelled || self.at("vmap") || self.at("map")) {
+            return Ok(presence(extension, extension.number));
+        }
+        Err(self.unknown(
+            &format!("no field of {}", extension.name),
+            extension
+                .fields_named()
+                .chain((!is_header).then_some("exists"))
+                .chain((!is_header).then_some("missing")),
+        ))
+    }
+
+    fn relation_ahead(&self) -> bool {
+        ["==", "!=", "{", "@", ".", ",", "}", ":"]
+            .iter()
+            .any(|sign| self.at_sign(sign))
+    }
+
+    /// `exthdr frag`
+    fn presence_of_header(&mut self) -> Result<Expr, Fault> {
+        let known = ["hbh", "rt", "frag", "dst", "mh"];
+        let found = self
+            .at_any(&known)
+            .and_then(|name| extension(ExthdrOp::IPV6, name));
+        match found {
+            Some(header) => {
+                self.advance();
+                Ok(presence(header, header.number))
+            }
+            None => Err(self.unknown("no extension header", known)),
+        }
+    }
+
+    /// Three numbers: what they are of, and the first bit and how many.
+    fn place_in_packet(&mut self, first: &str) -> Result<[u32; 3], Fault> {
+        let number = self.number(first)?;
+        self.expect_sign(",")?;
+        let offset = self.number("the first bit")?;
+        self.expect_sign(",")?;
+        let bits = self.bits()?;
+        Ok([number, offset, bits])
+    }
+
+    fn bits(&mut self) -> Result<u32, Fault> {
+        let place = self.current.place;
+        let bits = self.number("how many bits")?;
+        bits_of_field(bits, place)
+    }
+
+    /// `@nh,0,8`
+    pub(super) fn raw_payload(&mut self) -> Result<Expr, Fault> {
+        self.expect_sign("@")?;
+        let base = match self.one_of(&["ll", "nh", "th", "ih"])? {
+            "ll" => PayloadBase::LINK,
+            "nh" => PayloadBase::NETWORK,
+            "th" => PayloadBase::TRANSPORT,
+            _ => PayloadBase::INNER,
+        };
+        self.expect_sign(",")?;
+        let offset = self.number("the first bit")?;
+        self.expect_sign(",")?;
+        let bits = self.bits()?;
+        Ok(Expr::Payload(raw(base, offset, bits)))
+    }
+
+    /// A key of the packet's connection, behind `ct`.
+    fn connection(&mut self) -> Result<Expr, Fault> {
+        let direction = match self.eat_any(&["original", "reply"]) {
+            Some("original") => Some(CtDirection::ORIGINAL),
+            Some(_) => Some(CtDirection::REPLY),
+            None => None,
+        };
+        // Addresses with their version.
+        if let Some(version) = self.eat_any(&["ip", "ip6"]) {
+            let is_source = self.one_of(&["saddr", "daddr"])? == "saddr";
+            let key = match (version, is_source) {
+                ("ip", true) => CtKey::SRC_IP,
+                ("ip", false) => CtKey::DST_IP,
+                (_, true) => CtKey::SRC_IP6,
+                (_, false) => CtKey::DST_IP6,
+            };
+            return Ok(Expr::Ct(key, direction, None));
+        }
+        let word = match self.is_word() {
+            true => self.word(),
+            false => "",
+        };
+        let Some(key) = ct_key(word) else {
+            let known = ct_names().map(|(name, _)| name);
+            return Err(self.unknown("nothing that is known of a connection", known));
+        };
+        if needs_direction(key) && direction.is_none() {
+            let word = shown(word);
+            let hint = format!("say which: ct original {word} or ct reply {word}");
+            return Err(without_direction(&word, self.current.place).with_hint(hint));
+        }
+        self.advance();
+        Ok(Expr::Ct(key, direction, version_in(self.family, key)))
+    }
+
+    /// Of the packet's route, or of the header that routes it, behind `rt`.
+    fn route(&mut self) -> Result<Expr, Fault> {
+        let key = match self.eat_any(&["classid", "mtu", "ipsec", "nexthop", "ip", "ip6"]) {
+            Some("classid") => RtKey::CLASSID,
+            Some("mtu") => RtKey::TCPMSS,
+            Some("ipsec") => RtKey::XFRM,
+            Some("nexthop") if self.family == Family::IP6 => RtKey::NEXTHOP6,
+            Some("nexthop") => RtKey::NEXTHOP4,
+            Some(version) => {
+                self.expect("nexthop")?;
+                match version {
+                    "ip" => RtKey::NEXTHOP4,
+                    _ => RtKey::NEXTHOP6,
+                }
+            }
+            None => {
+                let header = extension(ExthdrOp::IPV6, "rt");
+                let is_field = header.is_some_and(|header| header.named(self.word()).is_some());
+                return match header {
+                    Some(header) if is_field => self.option_field(header),
+                    _ => Err(self.unknown(
+                        "nothing that is known of a route",
+                        [
+                            "classid",
+                            "mtu",
+                            "ipsec",
+                            "nexthop",
+                            "ip nexthop",
+                            "ip6 nexthop",
+                            "type",
+                            "seg-left",
+                            "nexthdr",
+                            "hdrlength",
+                        ],
+                    )),
+                };
+            }
+        };
+        Ok(Expr::Rt(key))
+    }
+
+    fn socket(&mut self) -> Result<Expr, Fault> {
+        let key = match self.one_of(&["transparent", "mark", "wildcard", "cgroupv2"])? {
+            "transparent" => SocketKey::TRANSPARENT,
+            "mark" => SocketKey::MARK,
+            "wildcard" => SocketKey::WILDCARD,
+            _ => {
+                self.expect("level")?;
+                let level = self.number("a level")?;
+                return Ok(Expr::Socket(SocketKey::CGROUPV2, level));
+            }
+        };
+        Ok(Expr::Socket(key, 0))
+    }
+
+    fn fib(&mut self) -> Result<Expr, Fault> {
+        let mut flags = FibFlags::default();
+        loop {
+            let word = self.one_of(&FibFlags::NAMED.map(|(_, name)| name))?;
+            let named = FibFlags::NAMED.iter().find(|(_, name)| *name == word);
+            flags |= named.map_or(FibFlags::default(), |(flag, _)| *flag);
+            if !self.eat_sign(".") {
+                break;
+            }
+        }
+        let result = self.one_of(&FIB_RESULTS)?;
+        Ok(fib_of(flags, result))
+    }
+
+    fn osf(&mut self) -> Result<Expr, Fault> {
+        let ttl = match self.eat("ttl") {
+            true => match self.one_of(&["loose", "skip"])? {
+                "loose" => OsfTtl::LESS,
+                _ => OsfTtl::NOCHECK,
+            },
+            false => OsfTtl::TRUE,
+        };
+        let version = self.one_of(&["name", "version"])? == "version";
+        Ok(Expr::Osf { ttl, version })
+    }
+
+    fn ipsec(&mut self) -> Result<Expr, Fault> {
+        let direction = match self.one_of(&["in", "out"])? {
+            "in" => XfrmDirection::IN,
+            _ => XfrmDirection::OUT,
+        };
+        let number = match self.eat("spnum") {
+            true => self.number("which state")?,
+            false => 0,
+        };
+        let key = match self.one_of(&["reqid", "spi", "ip", "ip6"])? {
+            "reqid" => XfrmKey::REQID,
+            "spi" => XfrmKey::SPI,
+            version => match (version, self.one_of(&["saddr", "daddr"])?) {
+                ("ip", "saddr") => XfrmKey::SADDR_IP4,
+                ("ip", _) => XfrmKey::DADDR_IP4,
+                (_, "saddr") => XfrmKey::SADDR_IP6,
+                _ => XfrmKey::DADDR_IP6,
+            },
+        };
+        Ok(Expr::Xfrm {
+            direction,
+            key,
+            number,
+        })
+    }
+
+    fn offset(&mut self) -> Result<u32, Fault> {
+        match self.eat("offset") {
+            true => self.number("an offset"),
+            false => Ok(0),
+        }
+    }
+
+    /// How many values there are.
+    fn modulus(&mut self) -> Result<u32, Fault> {
+        self.expect("mod")?;
+        let place = self.current.place;
+        match self.number("how many values")? {
+            0 => Err(Fault::new(place, "a remainder by 0 is none")),
+            modulus => Ok(modulus),
+        }
+    }
+
+    fn numgen(&mut self) -> Result<Expr, Fault> {
+        let kind = match self.one_of(&["inc", "random"])? {
+            "inc" => NumgenType::INCREMENTAL,
+            _ => NumgenType::RANDOM,
+        };
+        Ok(Expr::Numgen {
+            kind,
+            modulus: self.modulus()?,
+            offset: self.offset()?,
+        })
+    }
+
+    fn hash(&mut self) -> Result<Expr, Fault> {
+        let of_key = self.word() == "jhash";
+        self.advance();
+        let key = match of_key {
+            true => Some(Box::new(self.deeper(Self::left)?)),
+            false => None,
+        };
+        let modulus = self.modulus()?;
+        let seed = match of_key && self.eat("seed") {
+            true => Some(self.number("a seed")?),
+            false => None,
+        };
+        Ok(Expr::Hash {
+            key,
+            modulus,
+            seed,
+            offset: self.offset()?,
+        })
+    }
+
+    /// The name of a type of values.
+    pub(super) fn data_type(&mut self) -> Result<DataType, Fault> {
+        let found = type_names().find(|(name, _)| self.at(name));
+        match found {
+            Some((_, data_type)) => {
+                self.advance();
+                Ok(data_type)
+            }
+            None => Err(self.unknown("no type", type_names().map(|(name, _)| name))),
+        }
+    }
+}

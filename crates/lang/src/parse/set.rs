@@ -1,0 +1,239 @@
+//! Sets, maps and their elements.
+
+use super::elements::ElementList;
+use super::error::Fault;
+use super::expr::Side;
+use super::parser::Parser;
+use super::script::{InTable, only_named};
+use super::tree::{Command, Declared, Elements, Object, SetDeclaration, Verb};
+use crate::syntax::{Element, Expr, Place};
+use chainwright::nft::expr::ObjectType;
+use chainwright::nft::{DataType, Milliseconds, Milliseconds32, Set, SetFlags, SetPolicy};
+
+pub(crate) const FLAGS: [(&str, SetFlags); 4] = [
+    ("constant", SetFlags::CONSTANT),
+    ("interval", SetFlags::INTERVAL),
+    ("timeout", SetFlags::TIMEOUT),
+    ("dynamic", SetFlags::EVAL),
+];
+
+const ENTRIES: [&str; 16] = [
+    "type",
+    "typeof",
+    "flags",
+    "elements",
+    "timeout",
+    "gc-interval",
+    "size",
+    "policy",
+    "auto-merge",
+    "comment",
+    "counter",
+    "quota",
+    "limit",
+    "last",
+    "ct count",
+    "define",
+];
+
+impl Parser<'_> {
+    /// A set or a map, of which the word is read, and the elements in its block.
+    pub(super) fn set_command(
+        &mut self,
+        verb: Verb,
+        at: &InTable,
+        is_map: bool,
+        start: Place,
+        sets: &mut Vec<Command>,
+        elements: &mut Vec<Command>,
+    ) -> Result<(), Fault> {
+        let name = self.name(if is_map { "a map" } else { "a set" })?;
+        let place = self.since(start);
+        let set = Set::named(at.family, at.table.clone(), name.clone());
+        let mut declared = only_named(set, is_map);
+        let mut found: Option<(ElementList, Place)> = None;
+        if !self.at_sign("{") {
+            return Err(self.unexpected(["{"]).with_hint(match is_map {
+                true => "a map has a type: map name { type ipv4_addr : verdict; }",
+                false => "a set has a type: set name { type ipv4_addr; }",
+            }));
+        }
+        self.block(|this| this.set_entry(&mut declared, &mut found))?;
+        if declared.keys.is_none() {
+            return Err(
+                Fault::new(place, "it is not said of what type the keys are")
+                    .expecting(["type", "typeof"]),
+            );
+        }
+        if is_map && declared.data.is_none() {
+            return Err(
+                Fault::new(place, "it is not said what the map has for its keys")
+                    .with_hint("as in: type ipv4_addr : verdict"),
+            );
+        }
+        sets.push(Command {
+            verb,
+            object: Object::Set(Box::new(declared)),
+            place,
+        });
+        if let Some((found, place)) = found {
+            elements.push(Command {
+                verb: Verb::Add,
+                object: Object::Elements(Elements {
+                    family: at.family,
+                    table: at.table.clone(),
+                    set: name,
+                    elements: found,
+                }),
+                place,
+            });
+        }
+        Ok(())
+    }
+
+    fn set_entry(
+        &mut self,
+        declared: &mut SetDeclaration,
+        found: &mut Option<(ElementList, Place)>,
+    ) -> Result<(), Fault> {
+        let start = self.current.place;
+        let words = [
+            "type",
+            "typeof",
+            "flags",
+            "timeout",
+            "gc-interval",
+            "elements",
+            "size",
+            "policy",
+            "auto-merge",
+            "comment",
+        ];
+        match self.eat_any(&words) {
+            Some(word @ ("type" | "typeof")) => {
+                if declared.keys.is_some() {
+                    return Err(Fault::new(start, "the type is said twice"));
+                }
+                self.declared_types(declared, word == "typeof", start)?;
+            }
+            Some("flags") => loop {
+                let word = self.one_of(&FLAGS.map(|(word, _)| word))?;
+                let flag = FLAGS.iter().find(|(known, _)| *known == word);
+                let flag = flag.map_or(SetFlags::default(), |(_, flag)| *flag);
+                declared.set.flags = Some(declared.set.flags.unwrap_or_default() | flag);
+                if !self.eat_sign(",") {
+                    break;
+                }
+            },
+            Some("timeout") => declared.set.timeout = Some(Milliseconds(self.time()?)),
+            Some("gc-interval") => {
+                let place = self.current.place;
+                let time = u32::try_from(self.time()?);
+                let time = time.map_err(|_| Fault::new(place, "an interval is at most 49 days"))?;
+                declared.set.gc_interval = Some(Milliseconds32(time));
+            }
+            Some("elements") => {
+                self.expect_sign("=")?;
+                let more = self.all_elements()?;
+                let place = self.since(start);
+                match found {
+                    Some((elements, _)) => elements.append(more),
+                    None => *found = Some((more, place)),
+                }
+            }
+            Some("size") => {
+                let size = self.number("how many elements there may be")?;
+                declared.set.description.get_or_insert_default().size = Some(size);
+            }
+            Some("policy") => {
+                declared.set.policy = Some(match self.one_of(&["performance", "memory"])? {
+                    "memory" => SetPolicy::MEMORY,
+                    _ => SetPolicy::PERFORMANCE,
+                });
+            }
+            Some("auto-merge") => declared.auto_merge = true,
+            Some(_) => declared.comment = Some(self.string("a comment")?),
+            None => {
+                let Some(statement) = self.stateful()? else {
+                    return Err(
+                        self.no_entry(if declared.is_map { "a map" } else { "a set" }, &ENTRIES)
+                    );
+                };
+                declared.statements.push((statement, self.since(start)));
+                // Several stand in one line.
+                while let start = self.current.place
+                    && let Some(statement) = self.stateful()?
+                {
+                    declared.statements.push((statement, self.since(start)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// `type ipv4_addr . inet_service : verdict`, of which the first word is read.
+    fn declared_types(
+        &mut self,
+        declared: &mut SetDeclaration,
+        is_typeof: bool,
+        start: Place,
+    ) -> Result<(), Fault> {
+        let keys = self.declared(is_typeof)?;
+        declared.keys = Some((keys, self.since(start)));
+        let colon = self.current.place;
+        if !self.eat_sign(":") {
+            return Ok(());
+        }
+        if !declared.is_map {
+            return Err(Fault::new(colon, "a set has nothing for its keys")
+                .with_hint("what has is a map: map name { … }"));
+        }
+        let start = self.current.place;
+        declared.data_is_interval = self.eat("interval");
+        let data = match self.declared_objects()? {
+            Some(object_type) => Declared::Objects(object_type),
+            None if self.eat("verdict") => Declared::Types(vec![DataType::VERDICT]),
+            None => self.declared(is_typeof)?,
+        };
+        declared.data = Some((data, self.since(start)));
+        Ok(())
+    }
+
+    fn declared(&mut self, is_typeof: bool) -> Result<Declared, Fault> {
+        if is_typeof {
+            return self.left().map(Declared::Typeof);
+        }
+        let mut types = vec![self.data_type()?];
+        while self.eat_sign(".") {
+            types.push(self.data_type()?);
+        }
+        Ok(Declared::Types(types))
+    }
+
+    /// The type of stateful objects that a map leads to.
+    fn declared_objects(&mut self) -> Result<Option<ObjectType>, Fault> {
+        let is_object = self.at_two("ct", &["helper", "timeout", "expectation"]);
+        let is_plain = super::script::STATEFUL
+            .iter()
+            .any(|(word, _)| self.at(word));
+        // The helper of a connection is also a name.
+        match is_object || is_plain {
+            true => self.stateful_word(),
+            false => Ok(None),
+        }
+    }
+
+    /// Elements in braces, or those of a variable.
+    pub(super) fn all_elements(&mut self) -> Result<ElementList, Fault> {
+        if self.at_sign("$") {
+            return Ok(match self.variable()? {
+                Expr::Set(elements) => elements.into_iter().collect(),
+                value => [Element::new(Some(value))].into_iter().collect(),
+            });
+        }
+        self.expect_sign("{")?;
+        let mut elements = ElementList::default();
+        self.deeper(|this| this.elements(Side::Right, &mut elements))?;
+        Ok(elements)
+    }
+}

@@ -1,0 +1,587 @@
+//! The texts that are read, and what may be included by them.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::error::{Error, Fault, shown};
+use crate::syntax::Place;
+use chainwright::internal as input;
+
+/// How many texts may be read for one.
+const MOST: usize = 4096;
+/// How long an included file may be.
+const LONGEST_FILE: u64 = 256 << 20;
+
+/// Reads a text for [`Script::parse`](crate::Script::parse) from a file or a pipe: at most 1 GiB, and no further
+/// than the first NUL, so that a device such as `/dev/zero` ends with an error.
+///
+/// # Errors
+/// Those of reading; [`InvalidData`](io::ErrorKind::InvalidData) for a longer text and for one with a NUL.
+pub fn read_text(from: impl Read) -> io::Result<Vec<u8>> {
+    input::read_text(from, input::LONGEST_TEXT)
+}
+
+/// A text, and what it is called.
+#[derive(Debug, Clone)]
+pub(crate) struct Source {
+    pub(crate) name: String,
+    pub(crate) content: Arc<str>,
+    /// The first byte that is not of UTF-8.
+    bad: Option<usize>,
+}
+
+impl Source {
+    pub(crate) fn new(name: impl Into<String>, content: impl AsRef<[u8]>) -> Self {
+        let content = content.as_ref();
+        let (content, bad) = match std::str::from_utf8(content) {
+            Ok(content) => (Arc::from(content), None),
+            Err(error) => {
+                let content = String::from_utf8_lossy(content);
+                (Arc::from(&*content), Some(error.valid_up_to()))
+            }
+        };
+        Self {
+            name: name.into(),
+            content,
+            bad,
+        }
+    }
+}
+
+/// What is included where a text asks for it.
+pub(crate) trait Includes {
+    /// The texts that a path stands for, in order; several where it has wildcards, and perhaps none.
+    ///
+    /// # Errors
+    /// Why it stands for none that may be read.
+    fn read(&self, path: &str) -> Result<Vec<Source>, String>;
+
+    /// Where they may be.
+    fn hint(&self) -> &'static str {
+        "files are included from directories that the caller allows"
+    }
+}
+
+/// Nothing may be included.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct NoIncludes;
+
+impl Includes for NoIncludes {
+    fn read(&self, _: &str) -> Result<Vec<Source>, String> {
+        Err("nothing may be included here".to_owned())
+    }
+}
+
+/// Files in some directories and below them, and no others.
+#[derive(Debug, Clone)]
+pub(crate) struct Directories {
+    searched: Vec<PathBuf>,
+    /// Whether files may also be elsewhere, if the path says so.
+    and_elsewhere: bool,
+}
+
+impl Directories {
+    /// Paths that are not absolute are looked for in these directories, one after the other.
+    pub(crate) fn new(directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self {
+            searched: directories.into_iter().collect(),
+            and_elsewhere: false,
+        }
+    }
+
+    /// The same, but paths that say themselves where the file is may be any.
+    pub(crate) fn anywhere(directories: impl IntoIterator<Item = PathBuf>) -> Self {
+        Self {
+            and_elsewhere: true,
+            ..Self::new(directories)
+        }
+    }
+
+    /// A file by what it is without links, if it is in one of the directories.
+    ///
+    /// What is checked is what was opened: nobody can put another file in its place between the check and the reading.
+    fn file(&self, path: &Path) -> Result<Option<Source>, String> {
+        let shown_path = || shown(&path.to_string_lossy());
+        let failed = |error: io::Error| format!("cannot read {}: {error}", shown_path());
+        // `O_PATH` opens a device or a FIFO without any effect on it.
+        let opened = OpenOptions::new()
+            .read(true)
+            .custom_flags(libc::O_PATH)
+            .open(path);
+        let opened = match opened {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        let handle = PathBuf::from(format!("/proc/self/fd/{}", opened.as_raw_fd()));
+        let real = handle.read_link().map_err(failed)?;
+        let is_inside = |directory: &PathBuf| {
+            let directory = directory.canonicalize();
+            directory.is_ok_and(|directory| real.starts_with(directory))
+        };
+        if !self.and_elsewhere && !self.searched.iter().any(is_inside) {
+            return Err(format!(
+                "{} is not in a directory that files may be included from",
+                shown_path()
+            ));
+        }
+        if !opened.metadata().map_err(failed)?.is_file() {
+            return Err(format!("{} is not a file", shown_path()));
+        }
+        let mut content = Vec::new();
+        File::open(handle)
+            .and_then(|file| file.take(LONGEST_FILE + 1).read_to_end(&mut content))
+            .map_err(failed)?;
+        if content.len() as u64 > LONGEST_FILE {
+            return Err(format!("{} is longer than 256 MiB", shown_path()));
+        }
+        Ok(Some(Source::new(real.to_string_lossy(), content)))
+    }
+
+    /// Returns the files below a directory whose paths match, in the order of their paths.
+    fn matching(&self, directory: &Path, pattern: &str) -> Result<Vec<Source>, String> {
+        let mut found = vec![directory.to_owned()];
+        for part in pattern.split_inclusive('/') {
+            let name = part.trim_end_matches('/');
+            let mut next = Vec::new();
+            for path in found {
+                match name {
+                    "" if path.as_os_str().is_empty() => next.push(PathBuf::from("/")),
+                    "" => next.push(path),
+                    name if has_wildcards(name) => entries(&path, name, &mut next)?,
+                    name => next.push(path.join(name)),
+                }
+            }
+            next.truncate(MOST + 1);
+            found = next;
+        }
+        if pattern.ends_with('/') {
+            return Ok(Vec::new());
+        }
+        found.retain(|path| path.is_file());
+        found.sort_by(|one, other| one.as_os_str().cmp(other.as_os_str()));
+        let mut sources = Vec::new();
+        for path in found {
+            sources.extend(self.file(&path)?);
+        }
+        Ok(sources)
+    }
+}
+
+/// Adds the entries of a directory whose names match.
+fn entries(directory: &Path, pattern: &str, found: &mut Vec<PathBuf>) -> Result<(), String> {
+    use std::io::ErrorKind;
+    let failed = |error| {
+        format!(
+            "cannot list {}: {error}",
+            shown(&directory.to_string_lossy())
+        )
+    };
+    // Names without a directory are those of the current one.
+    let listed = match directory.as_os_str().is_empty() {
+        true => Path::new("."),
+        false => directory,
+    };
+    let all = match std::fs::read_dir(listed) {
+        Ok(all) => all,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => {
+            return Ok(());
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    for entry in all {
+        let entry = entry.map_err(failed)?;
+        if matches(pattern, &entry.file_name().to_string_lossy()) {
+            found.push(directory.join(entry.file_name()));
+        }
+    }
+    Ok(())
+}
+
+impl Includes for Directories {
+    fn hint(&self) -> &'static str {
+        match self.and_elsewhere {
+            true => {
+                "paths that do not begin with / or ./ are looked for in the directories that the caller names"
+            }
+            false => NoIncludes.hint(),
+        }
+    }
+
+    fn read(&self, text: &str) -> Result<Vec<Source>, String> {
+        if text.contains('\0') {
+            return Err("a path has no NUL".to_owned());
+        }
+        let path = Path::new(text);
+        let says_where = path.is_absolute()
+            || (self.and_elsewhere && (path.starts_with(".") || path.starts_with("..")));
+        let directories = match says_where {
+            true => vec![PathBuf::new()],
+            false => self.searched.clone(),
+        };
+        let is_pattern = has_wildcards(text);
+        for directory in directories {
+            if is_pattern {
+                let found = self.matching(&directory, text)?;
+                if !found.is_empty() {
+                    return Ok(found);
+                }
+            } else if let Some(source) = self.file(&directory.join(path))? {
+                return Ok(vec![source]);
+            }
+        }
+        match is_pattern {
+            true => Ok(Vec::new()),
+            false => Err(format!("there is no file {}", shown(text))),
+        }
+    }
+}
+
+fn has_wildcards(path: &str) -> bool {
+    path.contains(['*', '?', '['])
+}
+
+/// A part of a pattern, as glob(7) has it; a backslash stands for itself, as in nft.
+enum Part {
+    /// `*`
+    Any,
+    /// One character: of these, or another one.
+    One { of: Vec<Characters>, is_other: bool },
+}
+
+enum Characters {
+    Range(char, char),
+    /// `[:digit:]`
+    Class(fn(&char) -> bool),
+}
+
+impl Part {
+    fn has(&self, c: char) -> bool {
+        let Self::One { of, is_other } = self else {
+            return false;
+        };
+        let is_in = of.iter().any(|each| match each {
+            Characters::Range(first, last) => (*first..=*last).contains(&c),
+            Characters::Class(is_in) => is_in(&c),
+        });
+        is_in != *is_other
+    }
+}
+
+fn parse_pattern(pattern: &str) -> Vec<Part> {
+    let text: Vec<char> = pattern.chars().collect();
+    let mut parts = Vec::new();
+    let mut at = 0;
+    while let Some(c) = text.get(at) {
+        at += 1;
+        let (of, is_other) = match c {
+            '*' => {
+                parts.push(Part::Any);
+                continue;
+            }
+            '?' => (Vec::new(), true),
+            '[' => {
+                let is_other = matches!(text.get(at), Some('!' | '^'));
+                match bracket(&text[at + usize::from(is_other)..]) {
+                    Some((of, length)) => {
+                        at += usize::from(is_other) + length;
+                        (of, is_other)
+                    }
+                    None => (vec![Characters::Range('[', '[')], false),
+                }
+            }
+            c => (vec![Characters::Range(*c, *c)], false),
+        };
+        parts.push(Part::One { of, is_other });
+    }
+    parts
+}
+
+/// Returns the characters up to the bracket that ends them, and how long that is; `None` if none does.
+fn bracket(text: &[char]) -> Option<(Vec<Characters>, usize)> {
+    let mut of = Vec::new();
+    let mut at = 0;
+    loop {
+        match (text.get(at)?, text.get(at + 1)) {
+            (']', _) if at > 0 => return Some((of, at + 1)),
+            ('[', Some(sign @ (':' | '.' | '='))) => {
+                let rest = &text[at + 2..];
+                let length = rest.windows(2).position(|two| two == [*sign, ']'])?;
+                let name: String = rest[..length].iter().collect();
+                match (sign, &rest[..length]) {
+                    (':', _) => of.extend(class(&name).map(Characters::Class)),
+                    (_, [one]) => of.push(Characters::Range(*one, *one)),
+                    _ => {}
+                }
+                at += length + 4;
+            }
+            (first, Some('-')) if text.get(at + 2).is_some_and(|last| *last != ']') => {
+                of.push(Characters::Range(*first, text[at + 2]));
+                at += 3;
+            }
+            (one, _) => {
+                of.push(Characters::Range(*one, *one));
+                at += 1;
+            }
+        }
+    }
+}
+
+/// Returns the class of characters with this name.
+fn class(name: &str) -> Option<fn(&char) -> bool> {
+    Some(match name {
+        "alnum" => char::is_ascii_alphanumeric,
+        "alpha" => char::is_ascii_alphabetic,
+        "blank" => |c| matches!(c, ' ' | '\t'),
+        "cntrl" => char::is_ascii_control,
+        "digit" => char::is_ascii_digit,
+        "graph" => char::is_ascii_graphic,
+        "lower" => char::is_ascii_lowercase,
+        "print" => |c| c.is_ascii_graphic() || *c == ' ',
+        "punct" => char::is_ascii_punctuation,
+        "space" => |c| c.is_ascii_whitespace() || *c == '\u{b}',
+        "upper" => char::is_ascii_uppercase,
+        "xdigit" => char::is_ascii_hexdigit,
+        _ => return None,
+    })
+}
+
+/// Whether a name is of a pattern. A dot at its beginning is meant by a dot alone.
+fn matches(pattern: &str, name: &str) -> bool {
+    if name.starts_with('.') && !pattern.starts_with('.') {
+        return false;
+    }
+    let pattern = parse_pattern(pattern);
+    let name: Vec<char> = name.chars().collect();
+    let (mut p, mut n) = (0, 0);
+    // Where the last asterisk was, and what of the name it stands for so far ends at.
+    let mut last: Option<(usize, usize)> = None;
+    while n < name.len() {
+        match pattern.get(p) {
+            Some(Part::Any) => {
+                last = Some((p, n));
+                p += 1;
+            }
+            Some(part) if part.has(name[n]) => (p, n) = (p + 1, n + 1),
+            _ => match last {
+                Some((star, end)) => {
+                    (p, n) = (star + 1, end + 1);
+                    last = Some((star, end + 1));
+                }
+                None => return false,
+            },
+        }
+    }
+    pattern[p..].iter().all(|part| matches!(part, Part::Any))
+}
+
+/// All texts that were read, the first first.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Sources(Vec<(String, Arc<str>)>);
+
+impl Sources {
+    /// Takes a text; `from` is where it was asked for.
+    pub(crate) fn add(&mut self, source: Source, from: Place) -> Result<u32, Fault> {
+        let Source { name, content, bad } = source;
+        if self.0.len() >= MOST {
+            let message = format!("more than {MOST} texts are included");
+            return Err(Fault::new(from, message));
+        }
+        let index = self.0.len() as u32; // at most MOST
+        // Places are counted with 32 bits.
+        if u32::try_from(content.len()).map_or(true, |length| length > u32::MAX - 16) {
+            let message = format!("{} is longer than 4 GiB", shown(&name));
+            return Err(Fault::new(from, message));
+        }
+        self.0.push((name, content));
+        match bad {
+            Some(start) => {
+                let start = start as u32; // shorter than that
+                let place = Place {
+                    source: index,
+                    start,
+                    end: start + 1,
+                };
+                Err(Fault::new(place, "this is not UTF-8"))
+            }
+            None => Ok(index),
+        }
+    }
+
+    /// A text itself.
+    pub(crate) fn text(&self, source: u32) -> Arc<str> {
+        match self.0.get(source as usize) {
+            Some((_, text)) => Arc::clone(text),
+            None => Arc::from(""),
+        }
+    }
+
+    /// What a text is called.
+    pub(super) fn name(&self, source: u32) -> &str {
+        self.0.get(source as usize).map_or("", |(name, _)| name)
+    }
+
+    /// The line of a place: its text's name, its number, and what of it is before, in and behind the place.
+    pub(super) fn line(&self, place: Place) -> (&str, usize, &str, &str, &str) {
+        let Some((name, text)) = self.0.get(place.source as usize) else {
+            return ("", 1, "", "", "");
+        };
+        let floor = |at: u32| {
+            let at = (at as usize).min(text.len());
+            (0..=at)
+                .rev()
+                .find(|at| text.is_char_boundary(*at))
+                .unwrap_or(0)
+        };
+        let start = floor(place.start);
+        let begin = text[..start].rfind('\n').map_or(0, |at| at + 1);
+        let stop = text[start..].find('\n').map_or(text.len(), |at| start + at);
+        let end = floor(place.end).clamp(start, stop);
+        let number = text[..begin].matches('\n').count() + 1;
+        (
+            name,
+            number,
+            &text[begin..start],
+            &text[start..end],
+            &text[end..stop],
+        )
+    }
+
+    /// An error at a place of these texts.
+    pub(crate) fn explain(&self, fault: Fault) -> Error {
+        fault.explain(self)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A directory that files may be included from, and a file beside it.
+    fn place() -> (tempfile::TempDir, PathBuf, PathBuf) {
+        let place = tempfile::tempdir().unwrap();
+        let inside = place.path().join("inside");
+        std::fs::create_dir(&inside).unwrap();
+        let outside = place.path().join("outside.nft");
+        std::fs::write(&outside, "outside").unwrap();
+        std::fs::write(inside.join("a.nft"), "inside").unwrap();
+        (place, inside, outside)
+    }
+
+    #[test]
+    fn only_files_of_a_directory_are_included() {
+        let (_place, inside, outside) = place();
+        let link =
+            |name: &str, to: &Path| std::os::unix::fs::symlink(to, inside.join(name)).unwrap();
+        link("in.nft", Path::new("a.nft"));
+        link("out.nft", &outside);
+        link("up.nft", Path::new("../outside.nft"));
+        link("zero.nft", Path::new("/dev/zero"));
+        nix::unistd::mkfifo(&inside.join("fifo.nft"), nix::sys::stat::Mode::S_IRWXU).unwrap();
+        std::fs::create_dir(inside.join("directory.nft")).unwrap();
+        let below = Directories::new([inside.clone()]);
+        let read = |path: &str| {
+            let read = below.read(path);
+            read.map(|read| {
+                read.iter()
+                    .map(|one| one.content.to_string())
+                    .collect::<String>()
+            })
+        };
+        assert_eq!(read("a.nft").unwrap(), "inside");
+        assert_eq!(read("in.nft").unwrap(), "inside");
+        let absolute = outside.to_string_lossy().into_owned();
+        for path in ["out.nft", "up.nft", "zero.nft", "../outside.nft", &absolute] {
+            let error = read(path).unwrap_err();
+            assert!(error.contains("is not in a directory"), "{path}: {error}");
+        }
+        for path in ["fifo.nft", "directory.nft"] {
+            let error = read(path).unwrap_err();
+            assert!(error.contains("is not a file"), "{path}: {error}");
+        }
+        assert!(read("none.nft").unwrap_err().contains("there is no file"));
+        let anywhere = Directories::anywhere([inside.clone()]);
+        assert_eq!(&*anywhere.read(&absolute).unwrap()[0].content, "outside");
+        let error = anywhere.read("/dev/zero").unwrap_err();
+        assert!(error.contains("is not a file"), "{error}");
+    }
+
+    /// Somebody puts a link out of the directory in a file's place again and again: what is read was checked.
+    #[test]
+    fn a_file_that_is_exchanged_while_it_is_included_stays_inside() {
+        let (place, inside, outside) = place();
+        let path = inside.join("b.nft");
+        std::fs::write(&path, "inside").unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        let stopped = || stop.load(std::sync::atomic::Ordering::Relaxed);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let beside = place.path().join("beside");
+                while !stopped() {
+                    std::fs::write(&beside, "inside").unwrap();
+                    std::fs::rename(&beside, &path).unwrap();
+                    std::os::unix::fs::symlink(&outside, &beside).unwrap();
+                    std::fs::rename(&beside, &path).unwrap();
+                }
+            });
+            let below = Directories::new([inside.clone()]);
+            let (mut read, mut refused) = (0, 0);
+            let mut wrong = None;
+            while wrong.is_none() && (read < 5_000 || refused < 5_000) {
+                match below.read("b.nft") {
+                    Ok(sources) if *sources[0].content == *"inside" => read += 1,
+                    Ok(sources) => wrong = Some(sources[0].content.to_string()),
+                    Err(_) => refused += 1,
+                }
+            }
+            // Before anything panics: the scope waits for the thread.
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+            assert_eq!(wrong, None);
+        });
+    }
+
+    #[test]
+    fn wildcards_match_as_in_a_shell() {
+        for (pattern, name, is) in [
+            ("*.nft", "a.nft", true),
+            ("*.nft", ".nft", false),
+            ("*.nft", "a.nft2", false),
+            ("a?c", "abc", true),
+            ("a?c", "ac", false),
+            ("*a*b*", "xxaxxbxx", true),
+            ("*a*b*", "xxbxxaxx", false),
+            ("", "", true),
+            ("", "a", false),
+            ("**", "", true),
+            ("[0-9]*", "10-base", true),
+            ("[0-9]*", "base", false),
+            ("[!0-9]*", "base", true),
+            ("[^0-9]*", "1", false),
+            ("[a-c]?", "b1", true),
+            ("[c-a]", "b", false),
+            ("[a-]", "-", true),
+            ("[-a]", "-", true),
+            ("[]a]", "]", true),
+            ("[!]a]", "]", false),
+            ("[[]x]", "[x]", true),
+            ("[[:digit:]]x", "7x", true),
+            ("[![:alpha:]]", "a", false),
+            ("[[:nothing:]]", "a", false),
+            ("[[.a.]]", "a", true),
+            ("[a", "[a", true),
+            ("[a", "a", false),
+            ("[\\a]", "\\", true),
+            ("a\\*", "a\\b", true),
+            ("*", ".hidden", false),
+            ("?hidden", ".hidden", false),
+            ("[.]hidden", ".hidden", false),
+            (".h*", ".hidden", true),
+        ] {
+            assert_eq!(matches(pattern, name), is, "{pattern} {name}");
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! What counts and limits: in rules, with elements of sets, and as objects.
+
+use super::error::{Fault, shown};
+use super::parser::{Parser, number, parse_number};
+use crate::syntax::{Place, Statement};
+use crate::units;
+
+/// Bytes, by the names of how many.
+pub(crate) const BYTES: [(&str, u64); 3] = [("bytes", 1), ("kbytes", 1 << 10), ("mbytes", 1 << 20)];
+
+/// What a limit lets through if nothing is said: so many packets at once.
+pub(crate) const USUAL_BURST: u32 = 5;
+
+impl Parser<'_> {
+    /// What counts or limits, if it begins here.
+    pub(super) fn stateful(&mut self) -> Result<Option<Statement>, Fault> {
+        if !self.is_word() {
+            return Ok(None);
+        }
+        let is_count = self.at_two("ct", &["count"]);
+        Ok(Some(match self.word() {
+            "counter" => {
+                self.advance();
+                match self.named_object("counter name")? {
+                    Some(object) => object,
+                    None => self.counter()?,
+                }
+            }
+            "limit" => {
+                self.advance();
+                match self.named_object("limit name")? {
+                    Some(object) => object,
+                    None => self.limit()?,
+                }
+            }
+            "quota" => {
+                self.advance();
+                match self.named_object("quota name")? {
+                    Some(object) => object,
+                    None => self.quota()?,
+                }
+            }
+            "last" => {
+                self.advance();
+                let used = match self.eat("used") && !self.eat("never") {
+                    true => Some(self.time()?),
+                    false => None,
+                };
+                Statement::Last(used)
+            }
+            "ct" if is_count => {
+                self.advance();
+                self.advance();
+                match self.named_object("ct count name")? {
+                    Some(object) => object,
+                    None => {
+                        let over = self.over();
+                        let count = self.number("how many connections")?;
+                        Statement::Connections { count, over }
+                    }
+                }
+            }
+            _ => return Ok(None),
+        }))
+    }
+
+    /// Whether what is beyond is meant: `over`, or `until`, which goes without saying.
+    fn over(&mut self) -> bool {
+        self.eat_any(&["over", "until"]) == Some("over")
+    }
+
+    /// `packets 1 bytes 2`, which may be missing.
+    pub(super) fn counter(&mut self) -> Result<Statement, Fault> {
+        let (mut packets, mut bytes) = (0, 0);
+        if self.eat("packets") {
+            packets = self.number("how many packets")?;
+            self.expect("bytes")?;
+            bytes = self.number("how many bytes")?;
+        }
+        Ok(Statement::Counter { packets, bytes })
+    }
+
+    /// `over 10 mbytes used 1 kbytes`
+    pub(super) fn quota(&mut self) -> Result<Statement, Fault> {
+        let over = self.over();
+        let bytes = self.bytes()?;
+        let used = match self.eat("used") {
+            true => self.bytes()?,
+            false => 0,
+        };
+        Ok(Statement::Quota { bytes, used, over })
+    }
+
+    /// `rate over 5/second burst 7 packets`
+    pub(super) fn limit(&mut self) -> Result<Statement, Fault> {
+        self.expect("rate")?;
+        let over = self.over();
+        let start = self.current.place;
+        let (rate, glued) = self.glued_number("a rate like 5/second")?;
+        let (bytes, unit) = self.rate_unit(&glued)?;
+        let rate = rate_of(rate, bytes, self.since(start))?;
+        let mut burst = match bytes {
+            Some(_) => 0,
+            None => USUAL_BURST,
+        };
+        if self.eat("burst") {
+            let start = self.current.place;
+            let (number, glued) = self.glued_number("a number")?;
+            let unit = match glued.is_empty() {
+                true => self.word_of_burst()?,
+                false => glued,
+            };
+            let size = match (&*unit, bytes) {
+                ("packets", None) => 1,
+                (unit, Some(_)) => size_of_bytes(unit).ok_or_else(|| {
+                    let message = "the burst of a rate of bytes is in bytes";
+                    Fault::new(self.since(start), message).expecting(BYTES.map(|(name, _)| name))
+                })?,
+                _ => {
+                    let message = "the burst of a rate of packets is in packets";
+                    return Err(Fault::new(self.since(start), message).expecting(["packets"]));
+                }
+            };
+            burst = burst_of(number, size, bytes.is_some(), self.since(start))?;
+        }
+        Ok(Statement::Limit {
+            rate,
+            unit,
+            burst,
+            bytes: bytes.is_some(),
+            over,
+        })
+    }
+
+    fn word_of_burst(&mut self) -> Result<String, Fault> {
+        let known = ["packets", "bytes", "kbytes", "mbytes"];
+        self.one_of(&known).map(str::to_owned)
+    }
+
+    /// A number, and the letters that stand at its end.
+    fn glued_number(&mut self, what: &str) -> Result<(u64, String), Fault> {
+        let word = match self.is_word() {
+            true => self.word(),
+            false => "",
+        };
+        let digits = match number(word) {
+            Some(_) => word.len(),
+            None => word.bytes().take_while(u8::is_ascii_digit).count(),
+        };
+        if digits == 0 {
+            return Err(self.unexpected([what]));
+        }
+        let (digits, rest) = word.split_at(digits);
+        let Some(number) = parse_number(digits) else {
+            let message = format!("`{}` is no number, or too large", shown(digits));
+            return Err(Fault::new(self.current.place, message));
+        };
+        let rest = rest.to_owned();
+        self.advance();
+        Ok((number, rest))
+    }
+
+    /// What a rate is of, and its time: `/second`, `mbytes/second`.
+    fn rate_unit(&mut self, glued: &str) -> Result<(Option<u64>, &'static str), Fault> {
+        let unknown = |this: &Self| {
+            this.unexpected(["/second", "/minute", "/hour", "/day", "/week"])
+                .with_hint("a rate is like 5/second or 10 mbytes/minute")
+        };
+        // `mbytes/second` is one word, `5/second` three.
+        let mut size = match glued {
+            "" => None,
+            glued => Some(size_of_bytes(glued).ok_or_else(|| unknown(self))?),
+        };
+        if size.is_none() && self.is_word() {
+            let word = self.word();
+            let (bytes, time) = word.split_once('/').unwrap_or((word, ""));
+            size = Some(size_of_bytes(bytes).ok_or_else(|| unknown(self))?);
+            if !time.is_empty() {
+                let time = unit(time).ok_or_else(|| unknown(self))?;
+                self.advance();
+                return Ok((size, time));
+            }
+            self.advance();
+        }
+        if !self.eat_sign("/") {
+            return Err(unknown(self));
+        }
+        let time = match self.is_word() {
+            true => unit(self.word()),
+            false => None,
+        };
+        let time = time.ok_or_else(|| self.unexpected(units::times()))?;
+        self.advance();
+        Ok((size, time))
+    }
+
+    /// A number of bytes: `10 mbytes`.
+    fn bytes(&mut self) -> Result<u64, Fault> {
+        let start = self.current.place;
+        let (number, glued) = self.glued_number("a number of bytes like 10 mbytes")?;
+        let size = match &*glued {
+            "" => {
+                let unit = self.one_of(&BYTES.map(|(name, _)| name))?;
+                size_of_bytes(unit)
+            }
+            glued => size_of_bytes(glued),
+        };
+        let Some(size) = size else {
+            let message = format!("`{}` is no number of bytes", shown(&glued));
+            return Err(Fault::new(start, message).expecting(BYTES.map(|(name, _)| name)));
+        };
+        bytes_of(number, size, self.since(start))
+    }
+
+    /// `mss 1460 wscale 7 timestamp sack-perm`
+    pub(super) fn synproxy(&mut self) -> Result<Statement, Fault> {
+        self.expect("synproxy")?;
+        if let Some(object) = self.named_object("synproxy name")? {
+            return Ok(object);
+        }
+        let (mss, window_scale, timestamp, sack_permitted) = self.synproxy_options()?;
+        Ok(Statement::Synproxy {
+            mss,
+            window_scale,
+            timestamp,
+            sack_permitted,
+        })
+    }
+
+    /// The same without its word.
+    pub(super) fn synproxy_options(
+        &mut self,
+    ) -> Result<(Option<u16>, Option<u8>, bool, bool), Fault> {
+        let (mut mss, mut window_scale) = (None, None);
+        let (mut timestamp, mut sack_permitted) = (false, false);
+        loop {
+            match self.eat_any(&["mss", "wscale", "timestamp", "sack-perm"]) {
+                Some("mss") => mss = Some(self.number("a size")?),
+                Some("wscale") => {
+                    let place = self.current.place;
+                    window_scale = Some(scale_of_window(self.number("a scale")?, place)?);
+                }
+                Some("timestamp") => timestamp = true,
+                Some(_) => sack_permitted = true,
+                None => return Ok((mss, window_scale, timestamp, sack_permitted)),
+            }
+        }
+    }
+}
+
+pub(crate) fn size_of_bytes(name: &str) -> Option<u64> {
+    let found = BYTES.iter().find(|(known, _)| *known == name);
+    found.map(|(_, size)| *size)
+}
+
+/// What a rate is given for.
+pub(crate) fn unit(word: &str) -> Option<&'static str> {
+    units::times().find(|known| *known == word)
+}
+
+/// A rate of packets, or of bytes of which this many are its unit.
+pub(crate) fn rate_of(rate: u64, bytes: Option<u64>, place: Place) -> Result<u64, Fault> {
+    let rate = rate.checked_mul(bytes.unwrap_or(1));
+    rate.filter(|rate| *rate > 0).ok_or_else(|| {
+        let message = "this is no rate: it is 0 or beyond what the kernel counts";
+        Fault::new(place, message)
+    })
+}
+
+/// A burst of so many units, of bytes or of packets.
+pub(crate) fn burst_of(number: u64, size: u64, is_bytes: bool, place: Place) -> Result<u32, Fault> {
+    if number == 0 && !is_bytes {
+        return Err(Fault::new(place, "a burst of packets is at least 1"));
+    }
+    let all = number.checked_mul(size);
+    let all = all.and_then(|all| u32::try_from(all).ok());
+    all.ok_or_else(|| Fault::new(place, "a burst is at most 4294967295"))
+}
+
+/// So many units of bytes.
+pub(crate) fn bytes_of(number: u64, size: u64, place: Place) -> Result<u64, Fault> {
+    let all = number.checked_mul(size);
+    all.ok_or_else(|| Fault::new(place, "this is more bytes than can be counted"))
+}
+
+/// The scale of a window, which is no larger than the kernel takes.
+pub(crate) fn scale_of_window(scale: u8, place: Place) -> Result<u8, Fault> {
+    const WIDEST: u8 = 14;
+    match scale {
+        0..=WIDEST => Ok(scale),
+        _ => Err(Fault::new(place, "a window's scale is at most 14")),
+    }
+}

@@ -1,0 +1,540 @@
+//! What is done with packets.
+
+use super::error::{Fault, shown};
+use super::expr::Side;
+use super::lexer::Kind;
+use super::parser::{Parser, parse_number};
+use crate::print::statement::LOG_LEVELS;
+use crate::syntax::{Element, Expr, Line, Place, Statement, Symbol, Value};
+use crate::types;
+use chainwright::nft::expr::{CtKey, MetaKey};
+use chainwright::nft::{DataType, Family};
+
+/// What a statement begins with that begins with no expression.
+pub(super) const WORDS: &[&str] = &[
+    "accept",
+    "drop",
+    "continue",
+    "break",
+    "return",
+    "jump",
+    "goto",
+    "counter",
+    "limit",
+    "quota",
+    "last",
+    "log",
+    "reject",
+    "snat",
+    "dnat",
+    "masquerade",
+    "redirect",
+    "tproxy",
+    "queue",
+    "notrack",
+    "flow",
+    "synproxy",
+    "dup",
+    "fwd",
+    "add",
+    "update",
+    "delete",
+    "meter",
+    "reset",
+    "comment",
+];
+
+/// The statements of a rule with their places, and its comment.
+pub(super) type Said = (Vec<(Statement, Place)>, Option<String>);
+
+impl Parser<'_> {
+    /// The statements of a rule, and its comment.
+    pub(super) fn rule(&mut self) -> Result<Said, Fault> {
+        let mut statements = Vec::new();
+        let mut comment = None;
+        while !self.at_end() {
+            let start = self.current.place;
+            if comment.is_some() {
+                return Err(self
+                    .unexpected(["the end of the line", ";"])
+                    .with_hint("the comment of a rule stands at its end"));
+            }
+            if self.eat("comment") {
+                comment = Some(self.string("a comment")?);
+                continue;
+            }
+            let statement = self.statement()?;
+            statements.push((statement, self.since(start)));
+        }
+        if statements.is_empty() {
+            return Err(self.unexpected(["a statement"]));
+        }
+        Ok((statements, comment))
+    }
+
+    /// `{ rules }` behind a jump.
+    pub(super) fn bound_rules(&mut self) -> Result<Vec<Line>, Fault> {
+        let start = self.current.place;
+        self.expect_sign("{")?;
+        self.deeper(|this| {
+            let mut lines = Vec::new();
+            loop {
+                this.skip_separators();
+                if this.current.kind == Kind::End {
+                    return Err(this.unclosed(start));
+                }
+                if this.eat_sign("}") {
+                    break;
+                }
+                let (statements, comment) = this.rule()?;
+                let statements = statements.into_iter().map(|(statement, _)| statement);
+                lines.push(Line {
+                    statements: statements.collect(),
+                    comment: comment.map(Into::into),
+                    handle: 0,
+                });
+            }
+            match lines.is_empty() {
+                true => Err(Fault::new(
+                    this.since(start),
+                    "a chain without a name has rules",
+                )),
+                false => Ok(lines),
+            }
+        })
+    }
+
+    /// That a block is not ended.
+    pub(super) fn unclosed(&self, start: Place) -> Fault {
+        Fault::new(start, "this brace has no second one").expecting(["}"])
+    }
+
+    /// One statement.
+    pub(super) fn statement(&mut self) -> Result<Statement, Fault> {
+        if let Some(verdict) = self.verdict()? {
+            return Ok(Statement::Verdict(Expr::Verdict(verdict)));
+        }
+        if let Some(statement) = self.stateful()? {
+            return Ok(statement);
+        }
+        if !self.is_word() {
+            return self.comparison();
+        }
+        let is_object = self.at_two("ct", &["timeout", "expectation"]);
+        let is_tunnel = self.at_two("tunnel", &["name"]);
+        match self.word() {
+            "log" => self.log(),
+            "reject" => self.reject(),
+            "snat" | "dnat" | "masquerade" | "redirect" => self.translation(),
+            "tproxy" => self.tproxy(),
+            "queue" => self.queue(),
+            "notrack" => {
+                self.advance();
+                Ok(Statement::Notrack)
+            }
+            "flow" => self.flow(),
+            "synproxy" => self.synproxy(),
+            "dup" => self.duplicate(),
+            "fwd" => self.forward(),
+            "add" | "update" | "delete" => self.update(),
+            "set" => self.old_update(),
+            "meter" => {
+                self.advance();
+                self.meter()
+            }
+            "reset" => {
+                self.advance();
+                if !self.at_two("tcp", &["option"]) {
+                    return Err(self.unexpected(["tcp option"]));
+                }
+                let option = self.left()?;
+                match option {
+                    Expr::Option(mut option) if option.presence => {
+                        (option.presence, option.bits) = (false, 0);
+                        Ok(Statement::Reset(Expr::Option(option)))
+                    }
+                    _ => Err(Fault::new(
+                        self.current.place,
+                        "an option is reset as a whole, not a field of it",
+                    )),
+                }
+            }
+            "ct" if is_object => {
+                self.advance();
+                let words = match self.eat("timeout") {
+                    true => "ct timeout set",
+                    false => {
+                        self.advance();
+                        "ct expectation set"
+                    }
+                };
+                self.expect("set")?;
+                self.object_for(words)
+            }
+            "tunnel" if is_tunnel => {
+                self.advance();
+                self.advance();
+                self.object_for("tunnel name")
+            }
+            "xt" => Err(Fault::new(
+                self.current.place,
+                "a match or target of x_tables cannot be written in nft's language",
+            )
+            .with_hint("the rule was made by iptables-nft: change it with iptables")),
+            _ => self.comparison(),
+        }
+    }
+
+    /// The name of a stateful object, or a map to some.
+    fn object_for(&mut self, words: &'static str) -> Result<Statement, Fault> {
+        let object = self.any()?;
+        Ok(Statement::Object(words, object))
+    }
+
+    /// Behind `counter`, `quota`, …: the name of an object, if that is what stands there.
+    pub(super) fn named_object(&mut self, words: &'static str) -> Result<Option<Statement>, Fault> {
+        match self.eat("name") {
+            true => self.object_for(words).map(Some),
+            false => Ok(None),
+        }
+    }
+
+    /// `left set …`, of which the word is read.
+    pub(super) fn assignment(&mut self, left: Expr) -> Result<Statement, Fault> {
+        // Events have the names of other things.
+        if let Expr::Ct(CtKey::EVENTMASK, ..) = left {
+            let events = self.concat(Side::Right)?;
+            let events = self.flags(events)?;
+            return Ok(Statement::Set(left, events));
+        }
+        let value = self.any()?;
+        let value = self.flags(value)?;
+        Ok(assigned(left, value))
+    }
+
+    fn log(&mut self) -> Result<Statement, Fault> {
+        self.expect("log")?;
+        let (mut prefix, mut group, mut snaplen) = (None, None, None);
+        let (mut queue_threshold, mut level, mut flags) = (None, None, 0);
+        loop {
+            let again = self.current.place;
+            let word = self.eat_any(&[
+                "prefix",
+                "group",
+                "snaplen",
+                "queue-threshold",
+                "level",
+                "flags",
+            ]);
+            let is_twice = match word {
+                Some("prefix") => prefix.replace(self.log_prefix()?).is_some(),
+                Some("group") => group.replace(self.number("a group's number")?).is_some(),
+                Some("snaplen") => snaplen.replace(self.number("a length")?).is_some(),
+                Some("queue-threshold") => queue_threshold
+                    .replace(self.number("a number of packets")?)
+                    .is_some(),
+                Some("level") => {
+                    let found = level_of(self.word()).filter(|_| self.is_word());
+                    let Some(number) = found else {
+                        return Err(self.unknown("no level of a log", LOG_LEVELS));
+                    };
+                    self.advance();
+                    level.replace(number).is_some()
+                }
+                Some(_) => {
+                    flags |= self.log_flags()?;
+                    false
+                }
+                None => break,
+            };
+            if is_twice {
+                let message = format!("`{}` is said twice", word.unwrap_or_default());
+                return Err(Fault::new(again, message));
+            }
+        }
+        Ok(Statement::Log {
+            prefix,
+            group,
+            snaplen,
+            queue_threshold,
+            level,
+            flags,
+        })
+    }
+
+    fn log_flags(&mut self) -> Result<u32, Fault> {
+        const ALL: u32 = 0x2f;
+        let mut flags = 0;
+        Ok(
+            match self.one_of(&["all", "tcp", "ip", "skuid", "ether"])? {
+                "all" => ALL,
+                "tcp" => {
+                    loop {
+                        flags |= match self.one_of(&["sequence", "options"])? {
+                            "sequence" => 1,
+                            _ => 2,
+                        };
+                        if !self.eat_sign(",") {
+                            break;
+                        }
+                    }
+                    flags
+                }
+                "ip" => {
+                    self.expect("options")?;
+                    4
+                }
+                "skuid" => 8,
+                _ => 0x20,
+            },
+        )
+    }
+
+    /// What lines of a log begin with; `$name` in it stands for the value of that variable.
+    fn log_prefix(&mut self) -> Result<String, Fault> {
+        if self.at_sign("$") {
+            return Ok(self.constant("the prefix of a log's lines")?.text.into());
+        }
+        let place = self.current.place;
+        let text = self.string("the prefix of a log's lines")?;
+        let mut prefix = String::new();
+        let mut left = text.as_str();
+        while let Some(at) = left.find('$') {
+            prefix.push_str(&left[..at]);
+            left = &left[at + 1..];
+            let end = left
+                .bytes()
+                .position(|b| !(b.is_ascii_alphanumeric() || b == b'_'))
+                .unwrap_or(left.len());
+            if end == 0 {
+                prefix.push('$');
+                continue;
+            }
+            match self.variables.value(&left[..end], place)? {
+                Expr::Symbol(symbol) => prefix.push_str(&symbol.text),
+                _ => {
+                    let message = format!("${} is not one word", shown(&left[..end]));
+                    return Err(Fault::new(place, message));
+                }
+            }
+            left = &left[end..];
+        }
+        prefix.push_str(left);
+        Ok(prefix)
+    }
+
+    fn reject(&mut self) -> Result<Statement, Fault> {
+        self.expect("reject")?;
+        if !self.eat("with") {
+            return Ok(Statement::Reject(None));
+        }
+        let words = self.one_of(&["tcp", "icmp", "icmpv6", "icmpx"])?;
+        let (words, data_type) = match words {
+            "tcp" => {
+                self.expect("reset")?;
+                return Ok(Statement::Reject(Some(("tcp reset", None))));
+            }
+            "icmp" => ("icmp", DataType::ICMP_CODE),
+            "icmpv6" => ("icmpv6", DataType::ICMPV6_CODE),
+            _ => ("icmpx", DataType::ICMPX_CODE),
+        };
+        self.eat("type");
+        let code = self.constant("a code")?;
+        let code = code_of(words, data_type, &code)?;
+        Ok(Statement::Reject(Some((words, Some(code)))))
+    }
+
+    fn queue(&mut self) -> Result<Statement, Fault> {
+        self.expect("queue")?;
+        let mut flags = Vec::new();
+        let mut numbers = None;
+        if self.eat("flags") {
+            self.queue_flags(&mut flags)?;
+        }
+        if self.eat("num") || self.eat("to") {
+            numbers = Some(self.any()?);
+        }
+        if flags.is_empty() && (self.at("bypass") || self.at("fanout")) {
+            self.queue_flags(&mut flags)?;
+        }
+        Ok(Statement::Queue { numbers, flags })
+    }
+
+    fn queue_flags(&mut self, flags: &mut Vec<&'static str>) -> Result<(), Fault> {
+        loop {
+            let flag = self.one_of(&["bypass", "fanout"])?;
+            if !flags.contains(&flag) {
+                flags.push(flag);
+            }
+            if !self.eat_sign(",") {
+                return Ok(());
+            }
+        }
+    }
+
+    /// `flow add @name`
+    fn flow(&mut self) -> Result<Statement, Fault> {
+        self.expect("flow")?;
+        self.one_of(&["add", "offload"])?;
+        self.expect_sign("@")?;
+        Ok(Statement::FlowAdd(self.name_text("a flowtable")?))
+    }
+
+    fn duplicate(&mut self) -> Result<Statement, Fault> {
+        self.expect("dup")?;
+        self.expect("to")?;
+        let to = self.any()?;
+        if self.eat("device") {
+            let device = self.any()?;
+            return Ok(Statement::Duplicate {
+                address: Some(to),
+                device: Some(device),
+            });
+        }
+        // At a device there are no addresses to send to.
+        let (address, device) = match self.family {
+            Family::NETDEV => (None, Some(to)),
+            _ => (Some(to), None),
+        };
+        Ok(Statement::Duplicate { address, device })
+    }
+
+    fn forward(&mut self) -> Result<Statement, Fault> {
+        self.expect("fwd")?;
+        let family = self.version();
+        self.expect("to")?;
+        let to = self.any()?;
+        match family.is_some() || self.at("device") {
+            true => {
+                self.expect("device")?;
+                Ok(Statement::Forward {
+                    family,
+                    address: Some(to),
+                    device: self.any()?,
+                })
+            }
+            false => Ok(Statement::Forward {
+                family,
+                address: None,
+                device: to,
+            }),
+        }
+    }
+
+    /// `ip` or `ip6`, if it is here.
+    pub(super) fn version(&mut self) -> Option<&'static str> {
+        self.eat_any(&["ip", "ip6"])
+    }
+
+    /// `update @name { … }`
+    fn update(&mut self) -> Result<Statement, Fault> {
+        let word = self.one_of(&["add", "update", "delete"])?;
+        let set = self.reference()?;
+        let element = Box::new(self.one_element()?);
+        Ok(Statement::Update { word, set, element })
+    }
+
+    /// The one element of which a rule makes others, in braces.
+    fn one_element(&mut self) -> Result<Element, Fault> {
+        let start = self.current.place;
+        match self.set(Side::Any, false)? {
+            Expr::Set(elements) if elements.len() == 1 => elements
+                .into_iter()
+                .next()
+                .ok_or_else(|| self.unclosed(start)),
+            _ => Err(Fault::new(
+                self.since(start),
+                "a rule changes one element of a set",
+            )),
+        }
+    }
+
+    /// `set update ip saddr timeout 5s @name`, as older versions wrote it.
+    fn old_update(&mut self) -> Result<Statement, Fault> {
+        self.expect("set")?;
+        let word = self.one_of(&["add", "update", "delete"])?;
+        let mut element = Element::new(Some(self.concat(Side::Any)?));
+        loop {
+            if self.eat("timeout") {
+                element.timeout = self.lifetime()?;
+            } else if let Some(statement) = self.stateful()? {
+                element.statements.push(statement);
+            } else {
+                break;
+            }
+        }
+        let set = self.reference()?;
+        Ok(Statement::Update {
+            word,
+            set,
+            element: Box::new(element),
+        })
+    }
+
+    /// `meter name size n { … }`, of which the word is read.
+    fn meter(&mut self) -> Result<Statement, Fault> {
+        let name = self.name_text("a meter")?;
+        let size = match self.eat("size") {
+            true => Some(self.number("how many elements there may be")?),
+            false => None,
+        };
+        let element = Box::new(self.one_element()?);
+        Ok(Statement::Meter {
+            name,
+            size,
+            element,
+        })
+    }
+}
+
+/// The number of a level of logs.
+pub(crate) fn level_of(word: &str) -> Option<u32> {
+    let word = match word {
+        "warning" => "warn",
+        word => word,
+    };
+    let found = (0..).zip(LOG_LEVELS).find(|(_, name)| *name == word);
+    found.map(|(number, _)| number)
+}
+
+/// The code of a rejection of this type.
+pub(crate) fn code_of(words: &str, data_type: DataType, code: &Symbol) -> Result<Value, Fault> {
+    let known = types::symbols(data_type);
+    let found = known.iter().find(|(name, _)| **name == *code.text);
+    let number = found
+        .map(|(_, number)| *number)
+        .or_else(|| parse_number(&code.text).filter(|number| *number <= 255));
+    match number {
+        Some(number) => Ok(Value {
+            data_type,
+            bits: 8,
+            number: number.into(),
+        }),
+        None => {
+            let message = format!("`{}` is no code of {words}", shown(&code.text));
+            Err(Fault::new(code.place, message)
+                .expecting(known.iter().map(|(name, _)| *name))
+                .nearest_to(&code.text))
+        }
+    }
+}
+
+/// What is done where something gets a value: some get an object.
+pub(crate) fn assigned(left: Expr, value: Expr) -> Statement {
+    match left {
+        Expr::Ct(CtKey::HELPER, None, _) => Statement::Object("ct helper set", value),
+        // From a connection's mark it is no object.
+        Expr::Meta(MetaKey::SECMARK) if !is_mark(&value) => {
+            Statement::Object("meta secmark set", value)
+        }
+        left => Statement::Set(left, value),
+    }
+}
+
+/// Whether it is a security mark itself.
+fn is_mark(value: &Expr) -> bool {
+    matches!(
+        value,
+        Expr::Ct(CtKey::SECMARK, ..) | Expr::Meta(MetaKey::SECMARK)
+    )
+}

@@ -1,0 +1,174 @@
+//! Tables and their blocks.
+
+use super::error::Fault;
+use super::lexer::Kind;
+use super::parser::Parser;
+use super::script::InTable;
+use super::tree::{Command, Object, Verb};
+use crate::syntax::Place;
+use chainwright::nft::{Table, TableFlags};
+
+pub(crate) const FLAGS: [(&str, TableFlags); 3] = [
+    ("dormant", TableFlags::DORMANT),
+    ("owner", TableFlags::OWNER),
+    ("persist", TableFlags::PERSIST),
+];
+
+const ENTRIES: [&str; 15] = [
+    "chain",
+    "set",
+    "map",
+    "counter",
+    "quota",
+    "limit",
+    "ct",
+    "secmark",
+    "synproxy",
+    "flowtable",
+    "flags",
+    "comment",
+    "include",
+    "define",
+    "redefine",
+];
+
+/// The commands that the block of a table is, in the order in which they are carried out.
+#[derive(Default)]
+struct Block {
+    chains: Vec<Command>,
+    objects: Vec<Command>,
+    sets: Vec<Command>,
+    flowtables: Vec<Command>,
+    rules: Vec<Command>,
+}
+
+impl Parser<'_> {
+    /// A table, of which the word is read, and what stands in its block.
+    pub(super) fn table(
+        &mut self,
+        verb: Verb,
+        start: Place,
+        commands: &mut Vec<Command>,
+    ) -> Result<(), Fault> {
+        let at = self.in_table()?;
+        let place = self.since(start);
+        let mut table = Table::new(at.family, at.table.clone());
+        let mut block = Block::default();
+        if self.at_sign("{") {
+            self.block(|this| this.table_entry(&at, &mut table, &mut block))?;
+        }
+        commands.push(Command {
+            verb,
+            object: Object::Table(table),
+            place,
+        });
+        let Block {
+            chains,
+            objects,
+            sets,
+            flowtables,
+            rules,
+        } = block;
+        for mut part in [chains, objects, sets, flowtables, rules] {
+            commands.append(&mut part);
+        }
+        Ok(())
+    }
+
+    /// One entry of a table's block.
+    fn table_entry(
+        &mut self,
+        at: &InTable,
+        table: &mut Table<'static>,
+        block: &mut Block,
+    ) -> Result<(), Fault> {
+        let start = self.current.place;
+        // What stands in a table's block is in that table, whatever was read before.
+        self.family = at.family;
+        match self.eat_any(&["flags", "comment", "chain", "set", "map", "flowtable"]) {
+            Some("flags") => {
+                let mut flags = table.flags.unwrap_or_default();
+                loop {
+                    let word = self.one_of(&FLAGS.map(|(word, _)| word))?;
+                    let found = FLAGS.iter().find(|(known, _)| *known == word);
+                    flags |= found.map_or(TableFlags::default(), |(_, flag)| *flag);
+                    if !self.eat_sign(",") {
+                        break;
+                    }
+                }
+                table.flags = Some(flags);
+            }
+            Some("comment") => {
+                let (comment, place) = self.comment()?;
+                let commented = table.clone().with_comment(&comment);
+                *table = commented.map_err(|error| Fault::new(place, error.to_string()))?;
+            }
+            Some("chain") => {
+                self.chain(Verb::Add, at, start, &mut block.chains, &mut block.rules)?;
+            }
+            Some(word @ ("set" | "map")) => {
+                let is_map = word == "map";
+                let (sets, mut elements) = (&mut block.sets, Vec::new());
+                self.set_command(Verb::Add, at, is_map, start, sets, &mut elements)?;
+                sets.append(&mut elements);
+            }
+            Some(_) => {
+                let flowtable = self.flowtable(Verb::Add, at, start)?;
+                block.flowtables.push(flowtable);
+            }
+            None => match self.stateful_word()? {
+                Some(object_type) => {
+                    let object = self.stateful_object(Verb::Add, at, object_type, start)?;
+                    block.objects.push(object);
+                }
+                None => {
+                    let fault = self.no_entry("a table", &ENTRIES);
+                    return Err(
+                        match self.at_any(super::statement::WORDS).is_some()
+                            || super::selector::words().any(|word| self.at(word))
+                        {
+                            true => fault.with_hint("rules stand in a chain: chain name { … }"),
+                            false => fault,
+                        },
+                    );
+                }
+            },
+        }
+        Ok(())
+    }
+
+    /// A comment, of which the word is read, and its place.
+    pub(super) fn comment(&mut self) -> Result<(String, Place), Fault> {
+        let place = self.current.place;
+        Ok((self.string("a comment")?, place))
+    }
+
+    /// A block with variables of its own, one entry after the other.
+    pub(super) fn block(
+        &mut self,
+        mut entry: impl FnMut(&mut Self) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let start = self.current.place;
+        self.expect_sign("{")?;
+        self.variables.enter();
+        self.deeper(|this| {
+            loop {
+                this.skip_separators();
+                if this.eat_sign("}") {
+                    return Ok(());
+                }
+                if this.current.kind == Kind::End {
+                    return Err(this.unclosed(start));
+                }
+                if !this.common()? {
+                    entry(this)?;
+                    if !this.is_behind_block() {
+                        this.end()?;
+                    }
+                }
+            }
+        })?;
+        self.variables.leave();
+        Ok(())
+    }
+}

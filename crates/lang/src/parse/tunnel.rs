@@ -1,0 +1,186 @@
+//! Objects of tunnels: what packets are given on their way into one, in the words of nft 1.1.5 and later.
+
+use std::net::IpAddr;
+
+use super::error::Fault;
+use super::parser::Parser;
+use crate::syntax::Place;
+use chainwright::nft::stateful::{
+    TunnelErspan, TunnelGeneve, TunnelObject, TunnelOption, TunnelOptions, TunnelVxlan,
+};
+
+/// What stands in the block of a tunnel.
+const ENTRIES: [&str; 11] = [
+    "id", "ip", "ip6", "sport", "dport", "ttl", "tos", "vxlan", "erspan", "geneve", "comment",
+];
+/// The direction of ERSPAN, by its number.
+pub(crate) const DIRECTIONS: [&str; 2] = ["ingress", "egress"];
+/// How long an option of Geneve is at most, and what its length is a multiple of, in bytes.
+const MOST: usize = 124;
+const UNIT: usize = 4;
+
+impl Parser<'_> {
+    /// An entry of a tunnel's block, but for its comment.
+    pub(super) fn tunnel_entry(&mut self, tunnel: &mut TunnelObject<'static>) -> Result<(), Fault> {
+        let start = self.current.place;
+        let Some(word) = self.eat_any(&ENTRIES) else {
+            return Err(self.no_entry("a tunnel", &ENTRIES));
+        };
+        match word {
+            "id" => tunnel.id = Some(self.number("the number of the tunnel")?),
+            "ip" | "ip6" => self.tunnel_address(word, tunnel)?,
+            "sport" => tunnel.sport = Some(self.number("a port")?),
+            "dport" => tunnel.dport = Some(self.number("a port")?),
+            "ttl" => tunnel.ttl = Some(self.number("a time to live")?),
+            "tos" => tunnel.tos = Some(self.number("a type of service")?),
+            kind => {
+                if tunnel.options.is_some() {
+                    let message = "a tunnel is of one kind";
+                    return Err(Fault::new(self.since(start), message));
+                }
+                let options = match kind {
+                    "vxlan" => vec![TunnelOption::Vxlan(self.vxlan()?)],
+                    "erspan" => vec![TunnelOption::Erspan(self.erspan()?)],
+                    _ => self.geneve()?,
+                };
+                tunnel.options = Some(TunnelOptions(options));
+            }
+        }
+        Ok(())
+    }
+
+    /// `saddr ADDRESS` or `daddr ADDRESS`.
+    fn tunnel_address(
+        &mut self,
+        version: &str,
+        tunnel: &mut TunnelObject<'static>,
+    ) -> Result<(), Fault> {
+        let is_source = self.one_of(&["saddr", "daddr"])? == "saddr";
+        let symbol = self.constant("an address")?;
+        let address = symbol.text.parse::<IpAddr>();
+        match (version, address) {
+            ("ip", Ok(IpAddr::V4(address))) if tunnel.ip6.is_none() => {
+                let ip = tunnel.ip.get_or_insert_default();
+                match is_source {
+                    true => ip.source = Some(address.to_bits()),
+                    false => ip.destination = Some(address.to_bits()),
+                }
+            }
+            ("ip6", Ok(IpAddr::V6(address))) if tunnel.ip.is_none() => {
+                let ip6 = tunnel.ip6.get_or_insert_default();
+                let bytes = address.octets().to_vec().into();
+                match is_source {
+                    true => ip6.source = Some(bytes),
+                    false => ip6.destination = Some(bytes),
+                }
+            }
+            ("ip", Ok(IpAddr::V4(_))) | ("ip6", Ok(IpAddr::V6(_))) => {
+                let message = "a tunnel has addresses of one version of IP";
+                return Err(Fault::new(symbol.place, message));
+            }
+            _ => {
+                let message = format!("this is no address of {version}");
+                return Err(Fault::new(symbol.place, message));
+            }
+        }
+        Ok(())
+    }
+
+    fn vxlan(&mut self) -> Result<TunnelVxlan, Fault> {
+        let start = self.current.place;
+        let mut gbp = None;
+        self.block(|this| {
+            this.expect("gbp")?;
+            gbp = Some(this.number("a group")?);
+            Ok(())
+        })?;
+        match gbp {
+            Some(gbp) => Ok(TunnelVxlan {
+                gbp: Some(gbp),
+                ..TunnelVxlan::default()
+            }),
+            None => Err(Fault::new(self.since(start), "the group is missing").expecting(["gbp"])),
+        }
+    }
+
+    fn erspan(&mut self) -> Result<TunnelErspan, Fault> {
+        let start = self.current.place;
+        let mut erspan = TunnelErspan::default();
+        self.block(|this| {
+            match this.one_of(&["version", "index", "direction", "id", "hwid"])? {
+                "version" => erspan.version = Some(this.number("1 or 2")?),
+                "index" => erspan.index = Some(this.number("an index")?),
+                "direction" => {
+                    let word = this.one_of(&DIRECTIONS)?;
+                    erspan.direction = Some(u8::from(word == DIRECTIONS[1]));
+                }
+                _ => erspan.hardware_id = Some(this.number("the number of the hardware")?),
+            }
+            Ok(())
+        })?;
+        let is_whole = match erspan.version {
+            Some(1) => {
+                erspan.index.is_some() && erspan.direction.is_none() && erspan.hardware_id.is_none()
+            }
+            Some(2) => {
+                erspan.index.is_none() && erspan.direction.is_some() && erspan.hardware_id.is_some()
+            }
+            _ => false,
+        };
+        match is_whole {
+            true => Ok(erspan),
+            false => {
+                let message = "version 1 has an index, version 2 a direction and an id";
+                Err(Fault::new(self.since(start), message))
+            }
+        }
+    }
+
+    fn geneve(&mut self) -> Result<Vec<TunnelOption<'static>>, Fault> {
+        let start = self.current.place;
+        let mut options = Vec::new();
+        self.block(|this| {
+            this.expect("class")?;
+            let class = this.number("a class")?;
+            this.expect("opt-type")?;
+            let option_type = this.number("the type of an option")?;
+            this.expect("data")?;
+            let place = this.current.place;
+            let text = this.string("what the option holds")?;
+            let data = geneve_data(&text, place)?;
+            options.push(TunnelOption::Geneve(TunnelGeneve {
+                class: Some(class),
+                option_type: Some(option_type),
+                data: Some(data.into()),
+                ..TunnelGeneve::default()
+            }));
+            Ok(())
+        })?;
+        match options.is_empty() {
+            true => {
+                Err(Fault::new(self.since(start), "the options are missing").expecting(["class"]))
+            }
+            false => Ok(options),
+        }
+    }
+}
+
+/// What an option of Geneve holds.
+pub(crate) fn geneve_data(text: &str, place: Place) -> Result<Vec<u8>, Fault> {
+    from_digits(text).ok_or_else(|| {
+        let message = format!("this is no `0x…` of a multiple of {UNIT} bytes, {MOST} at most");
+        Fault::new(place, message)
+    })
+}
+
+/// Bytes by their hexadecimal digits.
+fn from_digits(text: &str) -> Option<Vec<u8>> {
+    let digits = text.strip_prefix("0x")?.as_bytes();
+    let is_whole = !digits.is_empty()
+        && digits.len().is_multiple_of(2 * UNIT)
+        && digits.len() <= 2 * MOST
+        && digits.iter().all(u8::is_ascii_hexdigit);
+    is_whole.then_some(())?;
+    let byte = |two: &[u8]| u8::from_str_radix(std::str::from_utf8(two).ok()?, 16).ok();
+    digits.chunks(2).map(byte).collect()
+}

@@ -1,0 +1,713 @@
+//! What a script asks for: listings, elements, what is told from now on.
+
+use std::collections::{HashMap, HashSet};
+use std::fmt;
+use std::sync::Arc;
+
+use bstr::ByteSlice;
+
+use super::compile::{Compiler, not_a_change};
+use super::describe::describe;
+use super::list::{Listing, Options};
+use super::parse::{
+    Command, Described, Error, Fault, Kind, Object, Position, SetDeclaration, Verb, WatchedKind,
+    names_devices,
+};
+use super::run::RunError;
+use super::script::Script;
+use super::syntax::Place;
+use chainwright::nft::live::{Event, EventObject};
+use chainwright::nft::{
+    Answered, Connection, ElementsOf, Family, Name, Part, Scope, Set, SetId, Snapshot,
+    SnapshotError, SnapshotOptions,
+};
+
+/// A command of a script that changes nothing in a transaction: `list`, `reset`, `get`, `describe`, `monitor`.
+#[derive(Debug, Clone, Copy)]
+pub struct Question<'s> {
+    script: &'s Script,
+    command: &'s Command,
+}
+
+/// A part of a ruleset that was asked for.
+#[derive(Debug)]
+pub struct Answer<'s> {
+    snapshot: Arc<Snapshot>,
+    part: Part<'s>,
+}
+
+/// What was read for questions: the next one about the same tables is answered from it, as long as nothing was committed
+/// since. Counters, and elements that come with packets or go with time, are as they were read.
+#[derive(Debug, Clone, Default)]
+pub struct Known {
+    /// By the tables.
+    read: HashMap<String, Arc<Snapshot>>,
+    terse: bool,
+    with_bytecode: bool,
+}
+
+/// Of which sets elements are read.
+fn elements_of(terse: bool) -> ElementsOf {
+    match terse {
+        true => ElementsOf::ANONYMOUS,
+        false => ElementsOf::all(),
+    }
+}
+
+/// Reads parts of these tables; without the elements of sets that have names if it is to be terse.
+fn read(
+    nft: &mut Connection,
+    scope: &Scope<'_>,
+    parts: &[Part<'_>],
+    terse: bool,
+) -> Result<Snapshot, SnapshotError> {
+    let options = SnapshotOptions {
+        elements: elements_of(terse),
+    };
+    let read = nft.snapshot_parts(scope.clone(), parts, options)?;
+    Ok(read.into_inner())
+}
+
+impl Known {
+    /// Nothing yet. Without the elements of sets if the options have no use for them: then no answer from it has them.
+    #[must_use]
+    pub fn new(options: &Options) -> Self {
+        Self {
+            terse: options.terse,
+            ..Self::default()
+        }
+    }
+
+    /// The same, for answers of which the [bytecode](Answer::bytecode) is printed: they need the whole tables.
+    #[must_use]
+    pub fn with_bytecode(self) -> Self {
+        Self {
+            read: HashMap::new(),
+            with_bytecode: true,
+            ..self
+        }
+    }
+
+    /// What answers a question, with what the script's other questions ask of the same tables: these are of one reading.
+    fn snapshot(
+        &mut self,
+        nft: &mut Connection,
+        question: &Question<'_>,
+        about: &About<'_>,
+    ) -> Result<Arc<Snapshot>, RunError> {
+        if !self.read.is_empty() {
+            let now = Some(nft.generation()?);
+            self.read.retain(|_, snapshot| snapshot.generation() == now);
+        }
+        let tables = format!("{:?}", about.scope);
+        if let Some(snapshot) = self.read.get(&tables) {
+            return Ok(snapshot.clone());
+        }
+        let parts = match self.with_bytecode {
+            true => vec![Part::All],
+            false => {
+                let others = question.script.questions();
+                let others = others.filter_map(|other| other.about().ok());
+                let others = others.filter(|other| other.scope == about.scope);
+                let parts: HashSet<_> = others.map(|other| other.part).collect();
+                parts.into_iter().collect()
+            }
+        };
+        let snapshot = Arc::new(read(nft, &about.scope, &parts, self.terse)?);
+        self.read.insert(tables, snapshot.clone());
+        Ok(snapshot)
+    }
+}
+
+impl<'s> Answer<'s> {
+    /// Reads a part of these tables to list it with these options: no more than it takes.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), chainwright::Error> {
+    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// use chainwright::nft::{Connection, Scope};
+    /// use chainwright_lang::{Answer, Options, Part};
+    ///
+    /// let (mut nft, options) = (Connection::open()?, Options::here());
+    /// let answer = Answer::read(&mut nft, &Scope::all(), Part::Tables, &options)?;
+    /// print!("{}", answer.listing(&options));
+    /// # Ok::<(), chainwright::Error>(()) })?
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Connection::snapshot`].
+    pub fn read(
+        nft: &mut Connection,
+        scope: &Scope<'_>,
+        part: Part<'s>,
+        options: &Options,
+    ) -> Result<Self, SnapshotError> {
+        Ok(Self {
+            snapshot: Arc::new(read(nft, scope, &[part], options.terse)?),
+            part,
+        })
+    }
+
+    /// The listing that it is. No other part was read.
+    #[must_use]
+    pub fn listing<'a>(&'a self, options: &'a Options) -> Listing<'a> {
+        Listing::new(&self.snapshot, options).part(self.part)
+    }
+
+    /// The instructions of what it lists: what `nft --debug=netlink` prints before the listing.
+    #[must_use]
+    pub const fn bytecode(&self) -> impl fmt::Display {
+        Bytecode(self)
+    }
+}
+
+struct Bytecode<'a>(&'a Answer<'a>);
+
+impl fmt::Display for Bytecode<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Answer { snapshot, part } = self.0;
+        let Part::Chain(chain) = *part else {
+            return write!(f, "{snapshot}");
+        };
+        for table in snapshot.tables() {
+            for set in table.sets() {
+                writeln!(f, "{}", set.set())?;
+                for element in set.elements() {
+                    writeln!(f, "\t{element}")?;
+                }
+            }
+            let rules = table
+                .chain(chain)
+                .into_iter()
+                .flat_map(|chain| chain.rules());
+            for rule in rules {
+                write!(f, "{rule}")?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Which changes are to be told: `monitor new rules`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Watched(super::parse::Watched);
+
+impl Watched {
+    /// Whether an event is one of them.
+    #[must_use]
+    pub fn admits(&self, event: &Event<'_>) -> bool {
+        let is_wanted = match event.is_deletion() {
+            true => self.0.deletions,
+            false => self.0.additions,
+        };
+        is_wanted
+            && match (self.0.kind, event.object()) {
+                (WatchedKind::Ruleset, _) => true,
+                (WatchedKind::Tables, Ok(object)) => matches!(object, EventObject::Table(_)),
+                (WatchedKind::Chains, Ok(object)) => matches!(object, EventObject::Chain(_)),
+                (WatchedKind::Rules, Ok(object)) => matches!(object, EventObject::Rule(_)),
+                (WatchedKind::Sets, Ok(object)) => matches!(object, EventObject::Set(_)),
+                (WatchedKind::Elements, Ok(object)) => matches!(object, EventObject::Elements(_)),
+                (WatchedKind::Objects, Ok(object)) => matches!(object, EventObject::Object(_)),
+                (_, _) => false,
+            }
+    }
+
+    /// Whether all is, so that nft also tells the generations, and the rules that packets meet.
+    #[must_use]
+    pub const fn is_all(&self) -> bool {
+        !self.0.is_named
+    }
+
+    /// Whether it is the rules that packets meet (`monitor trace`) and nothing else, which a
+    /// [`Tracer`](chainwright::nft::live::Tracer) tells.
+    #[must_use]
+    pub fn is_trace(&self) -> bool {
+        self.0.kind == WatchedKind::Trace
+    }
+
+    /// Whether it is to be told as JSON (`monitor rules json`).
+    #[must_use]
+    pub const fn is_json(&self) -> bool {
+        self.0.is_json
+    }
+}
+
+/// What a question is about, and which tables it takes to answer it.
+struct About<'s> {
+    scope: Scope<'s>,
+    part: Part<'s>,
+}
+
+impl<'s> Question<'s> {
+    pub(super) const fn new(script: &'s Script, command: &'s Command) -> Self {
+        Self { script, command }
+    }
+
+    fn place(&self) -> Place {
+        self.command.place
+    }
+
+    fn fault(&self, message: impl Into<String>) -> Fault {
+        Fault::new(self.place(), message)
+    }
+
+    fn wrong(&self, fault: Fault) -> RunError {
+        RunError::Script(Box::new(self.script.explain(fault)))
+    }
+
+    fn about(&self) -> Result<About<'s>, Fault> {
+        fn named<'s>(name: Option<&'s Name<'static>>) -> &'s [u8] {
+            name.map_or(&[][..], |name| name.as_ref())
+        }
+        let of = |family, table: Option<&'s Name<'static>>, part| About {
+            scope: Scope {
+                family,
+                table: table.map(|table| Name::from(named(Some(table)))),
+            },
+            part,
+        };
+        let of_set = |set: &'s Set<'static>, part: fn(&'s [u8]) -> Part<'s>| {
+            of(
+                set.family,
+                set.table.as_ref(),
+                part(named(set.name.as_ref())),
+            )
+        };
+        Ok(match &self.command.object {
+            Object::Ruleset(family) => of(*family, None, Part::All),
+            Object::Table(table) => of(table.family, table.name.as_ref(), Part::All),
+            Object::Chain(chain) => of(
+                chain.family,
+                chain.table.as_ref(),
+                Part::Chain(named(chain.name.as_ref())),
+            ),
+            Object::Set(declared) => {
+                let SetDeclaration { set, is_map, .. } = &**declared;
+                of_set(set, if *is_map { Part::Map } else { Part::Set })
+            }
+            Object::Meter(set) => of_set(set, Part::Meter),
+            Object::Flowtable(flowtable) => of(
+                flowtable.family,
+                flowtable.table.as_ref(),
+                Part::Flowtable(named(flowtable.name.as_ref())),
+            ),
+            Object::Stateful(object) => {
+                let kind = object.object_type.unwrap_or_default();
+                let part = Part::Object(kind, named(object.name.as_ref()));
+                of(object.family, object.table.as_ref(), part)
+            }
+            Object::Kind(kind, family, table) => {
+                let part = match kind {
+                    Kind::Tables => Part::Tables,
+                    Kind::Chains => Part::Chains,
+                    Kind::Rules => Part::All,
+                    Kind::Sets => Part::Sets,
+                    Kind::Maps => Part::Maps,
+                    Kind::Meters => Part::Meters,
+                    Kind::Flowtables => Part::Flowtables,
+                    Kind::Stateful(object_type) => Part::Objects(*object_type),
+                    Kind::Hooks => return Err(self.fault("hooks are no part of a ruleset")),
+                };
+                of(*family, table.as_ref(), part)
+            }
+            Object::Elements(elements) => of(elements.family, Some(&elements.table), Part::Tables),
+            Object::Rule(rule) => of(rule.family, Some(&rule.table), Part::All),
+            _ => return Err(self.fault("nothing of this is listed")),
+        })
+    }
+
+    /// Whether what it is about must be there.
+    pub(super) const fn names_something(&self) -> bool {
+        !matches!(
+            self.command.object,
+            Object::Ruleset(_)
+                | Object::Monitor(_)
+                | Object::Described(_)
+                | Object::Kind(Kind::Hooks, ..)
+        )
+    }
+
+    /// That something is not there.
+    fn missing(&self, about: &About<'_>, has_table: bool) -> Fault {
+        let name = |name: &[u8]| super::parse::error::shown(&String::from_utf8_lossy(name));
+        let table = about
+            .scope
+            .table
+            .as_deref()
+            .map_or("".into(), |table| name(table));
+        let what = match (has_table, about.part) {
+            (true, Part::Chain(chain)) => format!("chain `{}`", name(chain)),
+            (true, Part::Set(set) | Part::Meter(set)) => format!("set `{}`", name(set)),
+            (true, Part::Map(map)) => format!("map `{}`", name(map)),
+            (true, Part::Flowtable(flowtable)) => format!("flowtable `{}`", name(flowtable)),
+            (true, Part::Object(_, object)) => format!("object `{}`", name(object)),
+            _ => {
+                let family = about.scope.family;
+                let message = format!("there is no table {family} {table}");
+                return Fault::missing(self.place(), message);
+            }
+        };
+        let family = about.scope.family;
+        let message = format!("there is no {what} in table {family} {table}");
+        Fault::missing(self.place(), message)
+    }
+
+    /// The same by what is known.
+    pub(super) fn check_by(
+        &self,
+        nft: &mut Connection,
+        known: &mut Known,
+        planned: &Planned<'_>,
+    ) -> Result<(), RunError> {
+        if !self.names_something() {
+            return Ok(());
+        }
+        let about = self.about().map_err(|fault| self.wrong(fault))?;
+        let now = known.snapshot(nft, self, &about)?;
+        self.check(&now, planned).map_err(|fault| self.wrong(fault))
+    }
+
+    /// Whether it can be answered once what is planned is done to what is there.
+    pub(super) fn check(&self, now: &Snapshot, planned: &Planned<'_>) -> Result<(), Fault> {
+        if !self.names_something() {
+            return Ok(());
+        }
+        let about = self.about()?;
+        let Some(table) = about.scope.table.as_deref() else {
+            return Ok(());
+        };
+        let family = about.scope.family;
+        let tables = (now.tables()).filter(|each| {
+            let each = each.table();
+            about.scope.admits(each.family(), each.name())
+        });
+        let found = tables.last();
+        let (has_table, has_part) = match planned.of(family, table) {
+            Some(table) => (
+                table.is_there.unwrap_or(found.is_some()),
+                match part_name(about.part) {
+                    None => true,
+                    Some(name) => match table.inside.get(&name) {
+                        Some(is_there) => *is_there,
+                        None if table.is_new => false,
+                        None => found.is_some_and(|found| about.part.is_in(&found)),
+                    },
+                },
+            ),
+            None => (
+                found.is_some() && !planned.flushes(family),
+                part_name(about.part).is_none()
+                    || found.is_some_and(|found| about.part.is_in(&found)),
+            ),
+        };
+        match has_table && has_part {
+            true => Ok(()),
+            false => Err(self.missing(&about, has_table)),
+        }
+    }
+
+    /// That it cannot be part of a transaction, for who takes changes alone.
+    #[must_use]
+    pub fn no_change(&self) -> Error {
+        self.script.explain(not_a_change(self.place()))
+    }
+
+    /// What is to be told from now on, for as long as somebody listens (`monitor`): who asks opens a
+    /// [`Monitor`](chainwright::nft::live::Monitor) for it.
+    #[must_use]
+    pub const fn watched(&self) -> Option<Watched> {
+        match &self.command.object {
+            Object::Monitor(watched) => Some(Watched(*watched)),
+            _ => None,
+        }
+    }
+
+    /// The family and the device whose hooks are to be listed (`list hooks`): by a [`HookListing`](super::HookListing).
+    #[must_use]
+    pub fn hooks(&self) -> Option<(Family, Option<&'s str>)> {
+        match (self.command.verb, &self.command.object) {
+            (Verb::List, Object::Kind(Kind::Hooks, family, device)) => {
+                let device = device.as_deref().and_then(|name| name.to_str().ok());
+                Some((*family, device))
+            }
+            _ => None,
+        }
+    }
+
+    /// What is explained (`describe`); that takes no kernel.
+    #[must_use]
+    pub fn description(&self) -> Option<String> {
+        let Object::Described(described) = &self.command.object else {
+            return None;
+        };
+        Some(match described {
+            Described::Type(data_type) => describe(None, *data_type, None),
+            Described::Expr(expr) => {
+                let compiler = Compiler::new(None, None, self.script.time_zone());
+                let (data_type, bits) = compiler.type_of(expr);
+                describe(Some(expr), data_type, Some(bits))
+            }
+        })
+    }
+
+    /// Answers it with what is there now, if it is a listing (`list`), a reset or a look at elements (`get`).
+    ///
+    /// # Errors
+    /// [`RunError::Script`] if what it asks for is not there, or is no part of a ruleset; otherwise those of requests.
+    pub fn answer(&self, nft: &mut Connection) -> Result<Answer<'s>, RunError> {
+        self.answer_by(nft, false, |nft, about| {
+            Ok(Arc::new(read(nft, &about.scope, &[about.part], false)?))
+        })
+    }
+
+    /// The same, with what was read for others ([`Done::known`](super::Done::known)), where that is still so.
+    ///
+    /// # Errors
+    /// As [`answer`](Self::answer).
+    pub fn answer_from(
+        &self,
+        nft: &mut Connection,
+        known: &mut Known,
+    ) -> Result<Answer<'s>, RunError> {
+        let terse = known.terse;
+        self.answer_by(nft, terse, |nft, about| known.snapshot(nft, self, about))
+    }
+
+    fn answer_by(
+        &self,
+        nft: &mut Connection,
+        terse: bool,
+        read: impl FnOnce(&mut Connection, &About<'_>) -> Result<Arc<Snapshot>, RunError>,
+    ) -> Result<Answer<'s>, RunError> {
+        match self.command.verb {
+            Verb::Get => return self.elements(nft, false),
+            Verb::Reset => return self.reset(nft, terse),
+            _ => {}
+        }
+        let about = self.about().map_err(|fault| self.wrong(fault))?;
+        let snapshot = read(nft, &about)?;
+        self.check(&snapshot, &Planned::default())
+            .map_err(|fault| self.wrong(fault))?;
+        Ok(Answer {
+            snapshot,
+            part: about.part,
+        })
+    }
+
+    /// `reset counters`, `reset rules`, `reset set ip t s`
+    fn reset(&self, nft: &mut Connection, terse: bool) -> Result<Answer<'s>, RunError> {
+        let mut about = self.about().map_err(|fault| self.wrong(fault))?;
+        let elements = elements_of(terse);
+        let asked = match (&self.command.object, about.part) {
+            (Object::Stateful(object), _) => Answered::Object(object),
+            (_, Part::Objects(object_type)) => Answered::Objects(object_type, about.scope.clone()),
+            (Object::Rule(rule), _) => {
+                let Position::Handle(handle) = rule.position else {
+                    return Err(self.wrong(self.fault("a rule is reset by its handle")));
+                };
+                let chain = rule.chain.as_bstr();
+                let Some(snapshot) = nft.reset_rule(&about.scope, chain, handle, elements)? else {
+                    let message = format!("there is no rule with handle {handle} in this chain");
+                    return Err(self.wrong(Fault::missing(self.place(), message)));
+                };
+                return Ok(Answer {
+                    snapshot: Arc::new(snapshot),
+                    part: about.part,
+                });
+            }
+            (Object::Elements(_), _) => return self.elements(nft, true),
+            (_, part) => {
+                if part == Part::Tables {
+                    about.part = Part::All;
+                }
+                let snapshot = nft.reset_part(&about.scope, about.part, elements)?;
+                self.check(&snapshot, &Planned::default())
+                    .map_err(|fault| self.wrong(fault))?;
+                return Ok(Answer {
+                    snapshot: Arc::new(snapshot),
+                    part: about.part,
+                });
+            }
+        };
+        let tables = read(nft, &about.scope, &[Part::Tables], true)?;
+        let snapshot = nft.answered(tables, &asked)?;
+        let snapshot = match snapshot {
+            Some(snapshot) => snapshot,
+            None => read(nft, &about.scope, &[about.part], true)?, // to say what is missing
+        };
+        self.check(&snapshot, &Planned::default())
+            .map_err(|fault| self.wrong(fault))?;
+        Ok(Answer {
+            snapshot: Arc::new(snapshot),
+            part: about.part,
+        })
+    }
+
+    /// `get element ip t s { 10.0.0.1 }`
+    fn elements(&self, nft: &mut Connection, is_reset: bool) -> Result<Answer<'s>, RunError> {
+        let Object::Elements(elements) = &self.command.object else {
+            return Err(self.wrong(self.fault("only elements are looked up")));
+        };
+        let table = Scope::table(elements.family, &*elements.table);
+        let known = read(nft, &table, &[Part::Set(&elements.set)], true)?;
+        self.check(&known, &Planned::default())
+            .map_err(|fault| self.wrong(fault))?;
+        let compiler = Compiler::new(Some(&known), None, self.script.time_zone());
+        let sought = compiler.sought_elements(elements, self.place());
+        let sought = sought.map_err(|fault| self.wrong(fault))?;
+        let set = SetId::new(
+            elements.family,
+            elements.table.clone(),
+            elements.set.clone(),
+        );
+        let Some(snapshot) = nft.answered(known, &Answered::Elements(&set, &sought, is_reset))?
+        else {
+            let fault = Fault::missing(self.place(), "there is no such element");
+            return Err(self.wrong(fault));
+        };
+        let part: &'s [u8] = elements.set.as_ref();
+        let table = snapshot.table(elements.family, &*elements.table);
+        let is_map = table.is_some_and(|table| Part::Map(part).is_in(&table));
+        Ok(Answer {
+            snapshot: Arc::new(snapshot),
+            part: if is_map {
+                Part::Map(part)
+            } else {
+                Part::Set(part)
+            },
+        })
+    }
+}
+
+/// What is in a table, by its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Inside<'s> {
+    Chain(&'s [u8]),
+    Set(&'s [u8]),
+    Map(&'s [u8]),
+    Flowtable(&'s [u8]),
+    Object(u32, &'s [u8]),
+}
+
+fn part_name<'s>(part: Part<'s>) -> Option<Inside<'s>> {
+    Some(match part {
+        Part::Chain(name) => Inside::Chain(name),
+        Part::Set(name) | Part::Meter(name) => Inside::Set(name),
+        Part::Map(name) => Inside::Map(name),
+        Part::Flowtable(name) => Inside::Flowtable(name),
+        Part::Object(kind, name) => Inside::Object(kind.0, name),
+        _ => return None,
+    })
+}
+
+/// Which names a script makes and takes away, as far as its commands went.
+#[derive(Debug, Default)]
+pub(super) struct Planned<'s> {
+    tables: HashMap<(Family, &'s [u8]), PlannedTable<'s>>,
+    /// Of which families all that was there goes.
+    flushed: HashSet<Family>,
+}
+
+#[derive(Debug, Default)]
+struct PlannedTable<'s> {
+    /// `None` if nothing is done to it itself.
+    is_there: Option<bool>,
+    /// Whether nothing of what was in it is left.
+    is_new: bool,
+    inside: HashMap<Inside<'s>, bool>,
+}
+
+impl<'s> Planned<'s> {
+    fn flushes(&self, family: Family) -> bool {
+        self.flushed.contains(&family) || self.flushed.contains(&Family::UNSPEC)
+    }
+
+    fn of<'b>(&'b self, family: Family, table: &'b [u8]) -> Option<&'b PlannedTable<'b>> {
+        self.tables.get(&(family, table))
+    }
+
+    fn table(&mut self, family: Family, table: Option<&'s Name<'static>>) -> &mut PlannedTable<'s> {
+        let name = table.map_or(&[][..], |name| name.as_ref());
+        let is_new = self.flushes(family);
+        self.tables
+            .entry((family, name))
+            .or_insert_with(|| PlannedTable {
+                is_there: is_new.then_some(false),
+                is_new,
+                inside: HashMap::new(),
+            })
+    }
+
+    /// Takes in what a command does.
+    pub(super) fn take(&mut self, command: &'s Command) {
+        let is_there = match command.verb {
+            Verb::Add | Verb::Create => true,
+            Verb::Delete | Verb::Destroy => false,
+            Verb::Flush => {
+                if let Object::Ruleset(family) = command.object {
+                    match family {
+                        Family::UNSPEC => self.tables.clear(),
+                        family => self.tables.retain(|(of, _), _| *of != family),
+                    }
+                    self.flushed.insert(family);
+                }
+                return;
+            }
+            Verb::Rename => {
+                if let Object::Renamed(chain, new) = &command.object {
+                    let table = self.table(chain.family, chain.table.as_ref());
+                    if let Some(old) = &chain.name {
+                        table.inside.insert(Inside::Chain(old), false);
+                    }
+                    table.inside.insert(Inside::Chain(new), true);
+                }
+                return;
+            }
+            _ => return,
+        };
+        let (family, table, inside) = match &command.object {
+            Object::Table(table) => {
+                let planned = self.table(table.family, table.name.as_ref());
+                planned.is_there = Some(is_there);
+                if !is_there {
+                    planned.is_new = true;
+                    planned.inside.clear();
+                }
+                return;
+            }
+            // Only devices are taken off it.
+            Object::Chain(chain) if !is_there && names_devices(chain) => return,
+            Object::Flowtable(flowtable) if !is_there && flowtable.hook.is_some() => return,
+            Object::Chain(chain) => {
+                let name = chain.name.as_ref().map(|name| Inside::Chain(name));
+                (chain.family, &chain.table, name)
+            }
+            Object::Set(declared) => {
+                let set = &declared.set;
+                let kind = if declared.is_map {
+                    Inside::Map
+                } else {
+                    Inside::Set
+                };
+                let name = set.name.as_ref().map(|name| kind(name));
+                (set.family, &set.table, name)
+            }
+            Object::Flowtable(flowtable) => {
+                let name = flowtable.name.as_ref().map(|name| Inside::Flowtable(name));
+                (flowtable.family, &flowtable.table, name)
+            }
+            Object::Stateful(object) => {
+                let kind = object.object_type.unwrap_or_default().0;
+                let name = object.name.as_ref().map(|name| Inside::Object(kind, name));
+                (object.family, &object.table, name)
+            }
+            _ => return,
+        };
+        if let Some(inside) = inside {
+            let table = self.table(family, table.as_ref());
+            table.inside.insert(inside, is_there);
+        }
+    }
+}

@@ -1,0 +1,314 @@
+//! Comparisons.
+
+use super::fields::{typed_operation, typed_tree};
+use super::inside::{compared_type, written_type};
+use super::registers::Kept;
+use super::rule::{Reader, value};
+use crate::syntax::{Expr, Operator, Payload, Relation, Statement, Value};
+use crate::types;
+use chainwright::nft::DataType;
+use chainwright::nft::expr::{CmpOp, FibFlags, Register};
+
+impl Reader<'_, '_> {
+    /// What is compared, and with which value.
+    pub(super) fn compared(&mut self, sreg: Register, bytes: &[u8]) -> Option<(Expr, Value)> {
+        let loaded = self.registers.get(sreg)?;
+        let Kept::Expr(left) = loaded.expr.clone() else {
+            return None;
+        };
+        let order = loaded.order;
+        let data_type = left.data_type();
+        (!bytes.is_empty()).then_some(())?;
+        // Whether there is a route: one byte as nft 1.1 has it, a word of it as versions before do.
+        let is_short = matches!(&left, Expr::Fib(flags, _) if flags.contains(FibFlags::PRESENT))
+            && bytes.len() == 1;
+        let bytes = match bytes.get(..loaded.length) {
+            None if is_short => bytes,
+            // A truth is compared in a whole word.
+            Some(first) if bytes[loaded.length..].iter().all(|byte| *byte == 0) => first,
+            // iptables compares a name with the NUL behind it.
+            None if types::is_string(data_type) && bytes.ends_with(&[0]) => {
+                let mut whole = bytes.to_vec();
+                whole.resize(loaded.length, 0);
+                return Some((left, value(&whole, order, data_type)?));
+            }
+            None if types::is_string(data_type) || is_address(data_type) => bytes,
+            _ => return None,
+        };
+        Some((left, value(bytes, order, data_type)?))
+    }
+
+    pub(super) fn compare(&mut self, sreg: Register, op: CmpOp, bytes: &[u8]) -> Option<()> {
+        let (left, right) = self.compared(sreg, bytes)?;
+        let relation = match op {
+            CmpOp::EQ => Relation::Implicit,
+            CmpOp::NEQ => Relation::NotEqual,
+            CmpOp::LT => Relation::Less,
+            CmpOp::LTE => Relation::LessOrEqual,
+            CmpOp::GT => Relation::Greater,
+            CmpOp::GTE => Relation::GreaterOrEqual,
+            _ => return None,
+        };
+        let is_equality = matches!(relation, Relation::Implicit | Relation::NotEqual);
+        match left {
+            Expr::Payload(place) => self.compare_payload(place, relation, right),
+            Expr::Option(option) => {
+                self.take_for_option(&option);
+                let left = Expr::Option(option);
+                let right = Value {
+                    data_type: left.data_type(),
+                    ..right
+                };
+                self.matched(left, relation, Expr::Value(right))
+            }
+            Expr::Binary(Operator::And, inner, mask) => {
+                let Expr::Value(mask) = *mask else {
+                    return None;
+                };
+                self.compare_masked(*inner, mask, relation, right)
+            }
+            left if is_address(left.data_type()) && right.bits < left.bits() => {
+                // nft compares the first bytes for a prefix of whole bytes.
+                is_equality.then_some(())?;
+                let prefix = right.bits;
+                let right = Value {
+                    number: right.number << (left.bits() - right.bits),
+                    bits: left.bits(),
+                    ..right
+                };
+                let right = Expr::Prefix(Box::new(Expr::Value(right)), prefix);
+                let left = self.resolve(left);
+                self.matched(left, relation, right)
+            }
+            left if types::is_string(left.data_type()) && right.bits < left.bits() => {
+                // nft compares the first characters for a name that ends with an asterisk.
+                is_equality.then_some(())?;
+                let wide = Value {
+                    number: right.number << (left.bits() - right.bits),
+                    bits: left.bits(),
+                    ..right
+                };
+                self.matched(left, relation, Expr::Beginning(wide, right.bits))
+            }
+            left => {
+                let left = self.resolve(left);
+                let right = Value {
+                    data_type: written_type(&left),
+                    ..right
+                };
+                self.matched(left, relation, Expr::Value(right))
+            }
+        }
+    }
+
+    /// Bytes of the packet, which may be several fields, or the first bytes of one.
+    pub(super) fn compare_payload(
+        &mut self,
+        place: Payload,
+        relation: Relation,
+        right: Value,
+    ) -> Option<()> {
+        let is_equality = matches!(relation, Relation::Implicit | Relation::NotEqual);
+        let payload = self.completed(place);
+        if payload.field.is_some() || !self.context_in(place.tunnel).is_known(place.base) {
+            // `vlan type ip` stands behind the type that says that there is a tag.
+            let is_tag = payload
+                .field
+                .is_some_and(|(protocol, _)| protocol.name == "vlan");
+            let tells = place.bits == 16 && relation == Relation::Implicit;
+            if !(is_tag && tells) {
+                self.take_for(&payload);
+            }
+            let left = Expr::Payload(payload);
+            let right = Value {
+                data_type: compared_type(&left, relation),
+                ..right
+            };
+            return self.matched(left, relation, Expr::Value(right));
+        }
+        if let Some(whole) = self.begins_field(&place).filter(|_| is_equality) {
+            self.take_for(&whole);
+            let left = Expr::Payload(whole);
+            let right = Value {
+                data_type: left.data_type(),
+                bits: whole.bits,
+                number: right.number << (whole.bits - place.bits),
+            };
+            let right = Expr::Prefix(Box::new(Expr::Value(right)), place.bits);
+            return self.matched(left, relation, right);
+        }
+        if relation == Relation::Implicit
+            && let Some(fields) = self.fields_within(&place)
+        {
+            let mut left_over = place.bits;
+            for field in fields {
+                left_over -= field.bits;
+                let payload = Expr::Payload(field);
+                let value = Value {
+                    data_type: payload.data_type(),
+                    bits: field.bits,
+                    number: right.number >> left_over & Value::ones(field.bits),
+                };
+                self.take_for(&field);
+                self.matched(payload, relation, Expr::Value(value))?;
+            }
+            return Some(());
+        }
+        self.matched(Expr::Payload(place), relation, Expr::Value(right))
+    }
+
+    pub(super) fn compare_masked(
+        &mut self,
+        left: Expr,
+        mask: Value,
+        relation: Relation,
+        right: Value,
+    ) -> Option<()> {
+        let is_equality = matches!(relation, Relation::Implicit | Relation::NotEqual);
+        if let Some((field, shift)) = self.masked(&left, &Expr::Value(mask)) {
+            let field = self.resolved_field(field);
+            let right = Value {
+                data_type: field.data_type(),
+                bits: field.bits(),
+                number: right.number >> shift,
+            };
+            return self.matched(field, relation, Expr::Value(right));
+        }
+        let left = match left {
+            // nft looks for no field where more is done with its bits.
+            left @ Expr::Binary(Operator::RightShift, ..) => typed_tree(left),
+            left => self.resolve(left),
+        };
+        let data_type = written_type(&left);
+        let mask = Value { data_type, ..mask };
+        let right = Value { data_type, ..right };
+        if types::is_bitmask(data_type) && is_equality {
+            let several = mask.number.count_ones() > 1;
+            return match (right.number, relation) {
+                (0, Relation::NotEqual) => self.matched(left, Relation::Implicit, any_of(mask)),
+                (0, _) => self.matched(left, Relation::None, any_of(mask)),
+                _ if several => {
+                    let masked = Expr::Masked(Box::new(flags(right)), Box::new(flags(mask)));
+                    self.matched(left, relation, masked)
+                }
+                _ => self.matched(
+                    typed_operation(Operator::And, left, Expr::Value(mask)),
+                    relation,
+                    Expr::Value(right),
+                ),
+            };
+        }
+        let has_prefixes = is_address(data_type) || data_type == DataType::MARK;
+        if let Some(prefix) = mask.prefix_of_mask().filter(|_| has_prefixes) {
+            let right = Expr::Prefix(Box::new(Expr::Value(right)), prefix);
+            return self.matched(left, relation, right);
+        }
+        let left = typed_operation(Operator::And, left, Expr::Value(mask));
+        self.matched(left, relation, Expr::Value(right))
+    }
+
+    /// A range of what stands in a register.
+    pub(super) fn limits(
+        &mut self,
+        left: Expr,
+        relation: Relation,
+        from: Value,
+        to: Value,
+    ) -> Option<()> {
+        let left = match left {
+            Expr::Binary(Operator::And, inner, mask) => match self.masked(&inner, &mask) {
+                Some((field, shift)) => {
+                    let field = self.resolved_field(field);
+                    let turned = |value: Value| Value {
+                        data_type: field.data_type(),
+                        bits: field.bits(),
+                        number: value.number >> shift,
+                    };
+                    let range = range(turned(from), turned(to));
+                    return self.matched(field, relation, range);
+                }
+                None => self.resolve(Expr::Binary(Operator::And, inner, mask)),
+            },
+            left => self.resolve(left),
+        };
+        let data_type = written_type(&left);
+        let range = range(Value { data_type, ..from }, Value { data_type, ..to });
+        self.matched(left, relation, range)
+    }
+
+    /// Adds a match, or makes one range of it and the one before.
+    pub(super) fn matched(&mut self, left: Expr, relation: Relation, right: Expr) -> Option<()> {
+        if let (Relation::LessOrEqual, Expr::Value(to), Some(Some(last))) =
+            (relation, &right, self.statements.last())
+            && let Statement::Match {
+                left: before,
+                relation: Relation::GreaterOrEqual,
+                right: Expr::Value(from),
+            } = last
+            && *before == left
+        {
+            let range = range(*from, *to);
+            self.statements.pop();
+            return self.matched(left, Relation::Implicit, range);
+        }
+        let is_flags = matches!(&right, Expr::Value(_)) && left.is_bitmask();
+        let is_binary = matches!(left, Expr::Binary(..));
+        let relation = match relation {
+            Relation::Implicit if is_binary => Relation::Equal,
+            Relation::Implicit if is_flags => Relation::Equal,
+            relation => relation,
+        };
+        let told = match (&right, relation) {
+            (Expr::Value(value), Relation::Implicit | Relation::Equal) => Some(*value),
+            _ => None,
+        };
+        if let Some(value) = told {
+            self.learn(&left, &value);
+        }
+        if matches!((&right, relation), (Expr::Set(_), Relation::Implicit)) {
+            self.learn_several(&left);
+        }
+        if let (Expr::Set(_), Relation::Implicit) = (&right, relation) {
+            self.context.learn_several(&left);
+        }
+        self.push(Statement::Match {
+            left,
+            relation,
+            right,
+        })
+    }
+}
+
+/// Flags of which one is asked for.
+pub(super) fn any_of(value: Value) -> Expr {
+    match flags(value) {
+        Expr::Value(one) => Expr::Flags(vec![Expr::Value(one)]),
+        flags => flags,
+    }
+}
+
+/// Flags one by one, if there are several.
+pub(super) fn flags(value: Value) -> Expr {
+    let mut flags = Vec::new();
+    let mut left = value.number;
+    while left != 0 {
+        let flag = left & left.wrapping_neg();
+        left &= left - 1;
+        flags.push(Expr::Value(Value {
+            number: flag,
+            ..value
+        }));
+    }
+    match flags.len() {
+        0 | 1 => Expr::Value(value),
+        _ => Expr::Flags(flags),
+    }
+}
+
+pub(super) fn range(from: Value, to: Value) -> Expr {
+    Expr::Range(Box::new(Expr::Value(from)), Box::new(Expr::Value(to)))
+}
+
+pub(super) const fn is_address(data_type: DataType) -> bool {
+    matches!(data_type, DataType::IPV4_ADDR | DataType::IPV6_ADDR)
+}

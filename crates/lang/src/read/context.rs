@@ -1,0 +1,447 @@
+//! What a rule has found out about the packets that it goes on with: which protocols they have, and which of its own
+//! matches only said so.
+//!
+//! nft adds a match of the protocol where a field is asked for (`tcp dport 22` asks for `meta l4proto tcp` first) and
+//! leaves it away when it lists. Which of them those are is not kept anywhere: a match of a protocol counts as one of
+//! them if a field of that protocol comes behind it.
+
+use chainwright::nft::Family;
+use chainwright::nft::expr::{MetaKey, PayloadBase};
+
+use crate::headers::{self, Protocol};
+use crate::syntax::{Expr, Payload, Relation, Statement, Value};
+use crate::tunnels::Tunnel;
+
+/// Layers of a packet, by what asks for them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Layer {
+    Link,
+    Network,
+    Transport,
+}
+
+impl Layer {
+    const fn of(base: PayloadBase) -> Option<Self> {
+        match base {
+            PayloadBase::LINK => Some(Self::Link),
+            PayloadBase::NETWORK => Some(Self::Network),
+            PayloadBase::TRANSPORT => Some(Self::Transport),
+            _ => None,
+        }
+    }
+}
+
+/// What is known of the packets.
+#[derive(Debug)]
+pub(super) struct Context {
+    family: Family,
+    /// Protocols of the link layer and where they begin, in bits.
+    link: Vec<(&'static Protocol, u32)>,
+    pub(super) network: Option<&'static Protocol>,
+    pub(super) transport: Option<&'static Protocol>,
+    /// The match that told of each layer, by its place among the statements.
+    told: [Option<usize>; 3],
+    /// The type of ICMP that a match told of, and which, while it may be taken away.
+    icmp_type: Option<(Option<usize>, u128)>,
+    /// Whether the type of ICMP is one of several.
+    icmp_types: bool,
+    /// Whether the statement that is read now is of the frame, too, which says that there is one.
+    is_of_frame: bool,
+    /// The tunnel that the packets are inside of.
+    pub(super) tunnel: Option<&'static Tunnel>,
+    /// Whether the transport layer's protocol was told to be one of several.
+    pub(super) may_be_several: bool,
+    /// Whether the network or the transport layer was told of twice, so that what is taken away might have said more.
+    pub(super) is_told_twice: bool,
+    /// Whether the network layer was told of by the type of the frame.
+    pub(super) is_by_type: bool,
+    /// Whether the network and the transport layer were told of at all.
+    pub(super) was_told: [bool; 2],
+    /// Whether a match of the type of ICMP was read.
+    has_icmp_type: bool,
+}
+
+impl Context {
+    pub(super) fn new(family: Family) -> Self {
+        let network = match family {
+            Family::IP => Some(&headers::IP),
+            Family::IP6 => Some(&headers::IP6),
+            Family::ARP => Some(&headers::ARP),
+            _ => None,
+        };
+        let link = match family {
+            Family::BRIDGE => vec![(&headers::ETHER, 0)],
+            _ => Vec::new(),
+        };
+        Self {
+            link,
+            network,
+            ..Self::ignorant(family)
+        }
+    }
+
+    /// One that knows of no protocol.
+    pub(super) const fn ignorant(family: Family) -> Self {
+        Self {
+            family,
+            link: Vec::new(),
+            network: None,
+            transport: None,
+            told: [None; 3],
+            icmp_type: None,
+            icmp_types: false,
+            is_of_frame: false,
+            tunnel: None,
+            may_be_several: false,
+            is_told_twice: false,
+            is_by_type: false,
+            was_told: [false; 2],
+            has_icmp_type: false,
+        }
+    }
+
+    pub(super) const fn set_of_frame(&mut self, is_of_frame: bool) {
+        self.is_of_frame = is_of_frame;
+    }
+
+    /// The field at this place, or nothing.
+    pub(super) fn field(
+        &self,
+        base: PayloadBase,
+        offset: u32,
+        bits: u32,
+    ) -> Option<(&'static Protocol, usize)> {
+        let (protocol, offset) = self.protocol(base, offset)?;
+        let fits = |field: &headers::Field| field.offset == offset && field.bits == bits;
+        Some((protocol, self.field_of(protocol, fits)?))
+    }
+
+    /// The field of a protocol at this place, of those that fit; of fields of ICMP only one that its type has.
+    pub(super) fn field_of(
+        &self,
+        protocol: &Protocol,
+        fits: impl Fn(&headers::Field) -> bool,
+    ) -> Option<usize> {
+        let told = self.icmp_type.map(|(_, told)| told);
+        // An address is asked for behind the types that have it.
+        let is_there = |field: &headers::Field| match (protocol.name, field.name) {
+            ("icmpv6", "taddr") => {
+                self.icmp_types || told.is_some_and(|told| headers::WITH_TADDR.contains(&told))
+            }
+            // Inside a tunnel nft has no words for a field of which it asks for the type of ICMP outside.
+            ("icmp" | "icmpv6", "id" | "sequence") => self.tunnel.is_none() || self.has_icmp_type,
+            _ => true,
+        };
+        let find = |is: &dyn Fn(Option<u128>) -> bool| {
+            protocol.fields.iter().position(|field| {
+                fits(field) && is_there(field) && is(implied_type(protocol, field.name))
+            })
+        };
+        let of_type = find(&|implied| implied.is_some() && implied == told);
+        of_type.or_else(|| find(&|implied| implied.is_none()))
+    }
+
+    /// The protocol that stands at this place, and the place within it.
+    pub(super) fn protocol(
+        &self,
+        base: PayloadBase,
+        offset: u32,
+    ) -> Option<(&'static Protocol, u32)> {
+        match base {
+            PayloadBase::LINK => {
+                let (protocol, start) = self.link.iter().rfind(|(_, start)| *start <= offset)?;
+                Some((protocol, offset - start))
+            }
+            PayloadBase::NETWORK => Some((self.network?, offset)),
+            PayloadBase::TRANSPORT => Some((self.transport.unwrap_or(&headers::TH), offset)),
+            PayloadBase::TUNNEL => {
+                let own = self.tunnel?.own;
+                (own.base == PayloadBase::TUNNEL).then_some((own, offset))
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether there are words for the fields of a protocol: inside a tunnel there are none for those of another one.
+    fn has_words(&self, protocol: &Protocol) -> bool {
+        let is_inside = |tunnel: &Tunnel| tunnel.protocols().any(|known| known == protocol);
+        self.tunnel.is_none_or(is_inside)
+    }
+
+    fn above_ip(&self, number: u128) -> Option<&'static Protocol> {
+        headers::above_ip(number).filter(|above| self.has_words(above))
+    }
+
+    /// The match that told of a layer, by its place among the statements.
+    pub(super) const fn told(&self, layer: Layer) -> Option<usize> {
+        self.told[layer as usize]
+    }
+
+    /// Whether a tag was told of twice.
+    pub(super) fn has_same_tags(&self) -> bool {
+        self.link
+            .iter()
+            .enumerate()
+            .any(|(index, one)| self.link[..index].iter().any(|other| other.1 == one.1))
+    }
+
+    /// Whether frames are known to have a tag.
+    pub(super) fn has_tags(&self) -> bool {
+        self.link
+            .iter()
+            .any(|(protocol, _)| protocol.name == "vlan")
+    }
+
+    /// Whether this is before the innermost protocol of its base: there nft does not look when it writes.
+    pub(super) fn is_outside(&self, base: PayloadBase, offset: u32) -> bool {
+        base == PayloadBase::LINK && self.link.last().is_some_and(|(_, start)| offset < *start)
+    }
+
+    /// Whether fields of this base are known by a protocol, and not only by their places.
+    pub(super) fn is_known(&self, base: PayloadBase) -> bool {
+        match base {
+            PayloadBase::LINK => !self.link.is_empty(),
+            PayloadBase::NETWORK => self.network.is_some(),
+            PayloadBase::TRANSPORT => self.transport.is_some(),
+            PayloadBase::TUNNEL => self.tunnel.is_some(),
+            _ => false,
+        }
+    }
+
+    /// Takes in what a match says, which is the statement of this number.
+    pub(super) fn learn(&mut self, left: &Expr, right: &Value, statement: usize) {
+        let number = right.number;
+        let told = match left {
+            Expr::Meta(MetaKey::IIFTYPE) if number == 1 => {
+                self.link = vec![(&headers::ETHER, 0)];
+                Layer::Link
+            }
+            Expr::Meta(MetaKey::NFPROTO) => {
+                self.network = match number {
+                    2 => Some(&headers::IP),
+                    10 => Some(&headers::IP6),
+                    _ => None,
+                };
+                Layer::Network
+            }
+            Expr::Meta(MetaKey::PROTOCOL) | Expr::Inside(_, MetaKey::PROTOCOL) => {
+                self.network = headers::above_ethernet(number).filter(|protocol| {
+                    protocol.base == PayloadBase::NETWORK && self.has_words(protocol)
+                });
+                Layer::Network
+            }
+            Expr::Meta(MetaKey::L4PROTO) | Expr::Inside(_, MetaKey::L4PROTO) => {
+                self.transport = self.above_ip(number);
+                Layer::Transport
+            }
+            Expr::Payload(Payload {
+                field: Some((protocol, field)),
+                offset,
+                ..
+            }) => {
+                let field = &protocol.fields[*field];
+                if protocol.base == PayloadBase::TRANSPORT && field.name == "type" {
+                    self.has_icmp_type = true;
+                    self.icmp_type = Some((Some(statement), number));
+                }
+                if protocol.key != Some(field.name) {
+                    return;
+                }
+                match protocol.base {
+                    PayloadBase::LINK => match headers::above_ethernet(number) {
+                        Some(above) if above.base == PayloadBase::LINK => {
+                            let is_first = protocol.name == "ether";
+                            self.link.push((above, offset + 16));
+                            if !is_first {
+                                return; // nft says it again
+                            }
+                            Layer::Link
+                        }
+                        above => {
+                            self.network = above;
+                            self.is_by_type = protocol.name == "ether";
+                            Layer::Network
+                        }
+                    },
+                    PayloadBase::NETWORK => {
+                        self.transport = self.above_ip(number);
+                        Layer::Transport
+                    }
+                    _ => return,
+                }
+            }
+            _ => return,
+        };
+        let told = &mut self.told[told as usize];
+        *told = Some(statement);
+    }
+
+    /// Takes in that what is looked at is one of several values.
+    pub(super) fn learn_several(&mut self, left: &Expr) {
+        match left {
+            Expr::Meta(MetaKey::L4PROTO) => self.may_be_several = true,
+            Expr::Payload(Payload {
+                field: Some((protocol, field)),
+                ..
+            }) => {
+                let name = protocol.fields[*field].name;
+                match protocol.base {
+                    PayloadBase::NETWORK => self.may_be_several |= protocol.key == Some(name),
+                    PayloadBase::TRANSPORT if name == "type" => {
+                        self.icmp_types = true;
+                        self.has_icmp_type = true;
+                    }
+                    _ => {}
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// Takes away what only told that packets have the layer of this field.
+    pub(super) fn take_for(&mut self, payload: &Payload, statements: &mut [Option<Statement>]) {
+        let Some((protocol, field)) = payload.field else {
+            return;
+        };
+        let Some(layer) = Layer::of(payload.base) else {
+            return;
+        };
+        let field = &protocol.fields[field];
+        // Inside a tunnel nft asks for the type of ICMP outside of it.
+        if self.tunnel.is_none()
+            && let Some((told, number)) = &mut self.icmp_type
+            && implied_type(protocol, field.name) == Some(*number)
+            && let Some(told) = told.take()
+        {
+            statements[told] = None;
+        }
+        if let Some(tunnel) = self.tunnel {
+            return self.take_inside(tunnel, layer, protocol, statements);
+        }
+        let Some(told) = self.told[layer as usize] else {
+            return;
+        };
+        // A field of ICMP asks for its version of IP too, in front of the protocol.
+        let network = match (layer, protocol.name) {
+            (Layer::Transport, "icmp") => Some("ip"),
+            (Layer::Transport, "icmpv6") => Some("ip6"),
+            _ => None,
+        };
+        // Only what nft would add again by itself when it reads the field: not for ports of any protocol, nor for what
+        // the family's packets have anyway.
+        let is_added = match layer {
+            Layer::Link => self.family != Family::BRIDGE || protocol.name == "vlan",
+            Layer::Network => matches!(self.family, Family::INET | Family::NETDEV | Family::BRIDGE),
+            Layer::Transport => protocol.name != "th",
+        };
+        if !is_added {
+            return;
+        }
+        if self.says_more(layer, told, statements) {
+            return;
+        }
+        if protocol.name == "vlan" && !is_default_tag(statements[told].as_ref()) {
+            return;
+        }
+        let is_first = self.told[Layer::Network as usize].is_some_and(|network| network < told);
+        let is_network = network.is_some() && self.network.map(|known| known.name) == network;
+        if let Some(of_network) = self.told[Layer::Network as usize]
+            && is_first
+            && is_network
+            && !self.says_more(Layer::Network, of_network, statements)
+        {
+            self.take(Layer::Network, statements);
+        }
+        self.take(layer, statements);
+    }
+
+    /// What was told stays: something was done with the packets that it let through.
+    pub(super) fn keep_all(&mut self) {
+        self.told = [None; 3];
+        if let Some((told, _)) = &mut self.icmp_type {
+            *told = None;
+        }
+    }
+
+    /// What told of the transport layer's protocol stays, whatever comes.
+    pub(super) const fn keep_transport(&mut self) {
+        self.told[Layer::Transport as usize] = None;
+    }
+
+    /// The same of the link layer's.
+    pub(super) const fn keep_link(&mut self) {
+        self.told[Layer::Link as usize] = None;
+    }
+
+    /// The same of the network layer's.
+    pub(super) const fn keep_network(&mut self) {
+        self.told[Layer::Network as usize] = None;
+    }
+
+    /// Takes away what only told that packets have this protocol.
+    pub(super) fn take_protocol(&mut self, name: &str, statements: &mut [Option<Statement>]) {
+        let is = |protocol: Option<&Protocol>| protocol.is_some_and(|known| known.name == name);
+        if is(self.network) {
+            self.take(Layer::Network, statements);
+        } else if is(self.transport) {
+            self.take(Layer::Transport, statements);
+        }
+    }
+
+    /// Takes away what only told that packets have this layer.
+    pub(super) fn take(&mut self, layer: Layer, statements: &mut [Option<Statement>]) {
+        if let Some(told) = self.told[layer as usize].take() {
+            statements[told] = None;
+        }
+    }
+
+    /// Whether the match that tells of a layer says more than the one that nft would add by itself: that of the transport
+    /// layer, which version of IP it is; that of the network layer, that the packet has a frame, where nothing else says it.
+    fn says_more(&self, layer: Layer, told: usize, statements: &[Option<Statement>]) -> bool {
+        let asks = |statement: &Option<Statement>, of: PayloadBase| {
+            matches!(
+                statement,
+                Some(Statement::Match {
+                    left: Expr::Payload(Payload { base, .. }),
+                    ..
+                }) if *base == of
+            )
+        };
+        match (layer, self.family) {
+            (Layer::Transport, Family::INET | Family::NETDEV | Family::BRIDGE) => {
+                asks(&statements[told], PayloadBase::NETWORK)
+            }
+            (Layer::Network, Family::INET | Family::NETDEV) => {
+                let is_frame = |statement| asks(statement, PayloadBase::LINK);
+                let is_said = self.is_of_frame || statements[..told].iter().any(is_frame);
+                is_frame(&statements[told]) && !is_said
+            }
+            _ => false,
+        }
+    }
+}
+
+/// Whether a match is of the type that `vlan` asks for by itself.
+pub(super) fn is_default_tag(told: Option<&Statement>) -> bool {
+    match told {
+        Some(Statement::Match {
+            right: Expr::Value(value),
+            relation: Relation::Implicit | Relation::Equal,
+            ..
+        }) => value.number == 0x8100,
+        _ => false,
+    }
+}
+
+/// The type of ICMP that has this field, if there is only one.
+fn implied_type(protocol: &Protocol, field: &str) -> Option<u128> {
+    match (protocol.name, field) {
+        ("icmp", "mtu") => Some(3),
+        ("icmp", "gateway") => Some(5),
+        ("icmpv6", "mtu") => Some(2),
+        ("icmpv6", "parameter-problem") => Some(4),
+        ("icmpv6", "max-delay") => Some(130),
+        ("icmpv6", "daddr") => Some(137),
+        _ => None,
+    }
+}

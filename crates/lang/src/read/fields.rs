@@ -1,0 +1,315 @@
+//! The fields that bytes of a packet are.
+
+use super::context::Context;
+use super::inside::written_type;
+use super::rule::Reader;
+use crate::headers;
+use crate::syntax::{Expr, Operator, OptionField, Payload, Value};
+use crate::types;
+use chainwright::nft::DataType;
+use chainwright::nft::build::ByteOrder;
+use chainwright::nft::expr::{ExthdrOp, Register};
+
+impl Reader<'_, '_> {
+    /// The field at a place, if there is one.
+    pub(super) fn completed(&self, place: Payload) -> Payload {
+        Payload {
+            field: self
+                .context_in(place.tunnel)
+                .field(place.base, place.offset, place.bits),
+            ..place
+        }
+    }
+
+    /// The field that these bits are, and how far from the last of them it ends.
+    pub(super) fn trimmed(&self, place: &Payload, mask: u128) -> Option<(Payload, u32)> {
+        if mask == 0 {
+            return None;
+        }
+        let shift = mask.trailing_zeros();
+        let length = u128::BITS - mask.leading_zeros() - shift;
+        (mask >> shift == Value::ones(length)).then_some(())?;
+        let offset = place.offset + place.bits.checked_sub(shift + length)?;
+        let context = self.context_in(place.tunnel);
+        let field = context.field(place.base, offset, length)?;
+        let payload = Payload {
+            offset,
+            bits: length,
+            field: Some(field),
+            ..*place
+        };
+        Some((payload, shift))
+    }
+
+    /// The field in a place that all of these bits are of, and how far from the last of that place it ends.
+    pub(super) fn around(&self, place: &Payload, bits: u128) -> Option<(Payload, u32)> {
+        let context = self.context_in(place.tunnel);
+        let (protocol, offset) = context.protocol(place.base, place.offset)?;
+        let end = offset + place.bits;
+        protocol
+            .fields
+            .iter()
+            .enumerate()
+            .find_map(|(index, field)| {
+                let ends = field.offset.checked_add(field.bits)?;
+                (field.offset >= offset && ends <= end && field.bits < place.bits).then_some(())?;
+                let shift = end - ends;
+                (bits & !(Value::ones(field.bits) << shift) == 0).then_some(())?;
+                let at = place.offset + field.offset - offset;
+                let known = context.field(place.base, at, field.bits)?;
+                (known == (protocol, index)).then_some(())?;
+                let payload = Payload {
+                    offset: at,
+                    bits: field.bits,
+                    field: Some(known),
+                    ..*place
+                };
+                Some((payload, shift))
+            })
+    }
+
+    /// The same of an option's field.
+    pub(super) fn trimmed_option(option: &OptionField, mask: u128) -> Option<(OptionField, u32)> {
+        if mask == 0 {
+            return None;
+        }
+        let shift = mask.trailing_zeros();
+        let bits = u128::BITS - mask.leading_zeros() - shift;
+        (mask >> shift == Value::ones(bits)).then_some(())?;
+        let offset = option.offset + option.bits.checked_sub(shift + bits)?;
+        let kind = option.extension.kind;
+        let trimmed = OptionField {
+            extension: headers::extension(kind, option.number, offset, bits)?,
+            offset,
+            bits,
+            ..*option
+        };
+        trimmed.field()?;
+        Some((trimmed, shift))
+    }
+
+    pub(super) fn take_for_option(&mut self, option: &OptionField) {
+        let protocol = match option.extension.kind {
+            ExthdrOp::IPV6 => "ip6",
+            ExthdrOp::IPV4 => "ip",
+            ExthdrOp::SCTP => "sctp",
+            ExthdrOp::DCCP => "dccp",
+            _ => "tcp",
+        };
+        self.context.take_protocol(protocol, &mut self.statements);
+    }
+
+    /// An expression with its fields found; what only told of their protocols is taken away.
+    pub(super) fn resolve(&mut self, expr: Expr) -> Expr {
+        match expr {
+            Expr::Payload(place) => {
+                let payload = self.completed(place);
+                self.take_for(&payload);
+                Expr::Payload(payload)
+            }
+            Expr::Option(option) => {
+                self.take_for_option(&option);
+                Expr::Option(option)
+            }
+            // A field of some bits, at the end of its bytes.
+            Expr::Binary(Operator::RightShift, left, right) => {
+                if let (Expr::Binary(Operator::And, inner, mask), Expr::Value(count)) =
+                    (&*left, &*right)
+                    && let Some((field, shift)) = self.masked(inner, mask)
+                    && u128::from(shift) == count.number
+                {
+                    return self.resolved_field(field);
+                }
+                let left = self.resolve(*left);
+                Expr::Binary(Operator::RightShift, Box::new(left), right)
+            }
+            Expr::Binary(Operator::And, left, mask) => match self.masked(&left, &mask) {
+                Some((field, _)) => self.resolved_field(field),
+                None => {
+                    let left = self.resolve(*left);
+                    let mask = self.resolve(*mask);
+                    typed_operation(Operator::And, left, mask)
+                }
+            },
+            Expr::Binary(operator, left, right) => {
+                let left = self.resolve(*left);
+                let right = self.resolve(*right);
+                typed_operation(operator, left, right)
+            }
+            Expr::Map(key, map) => {
+                let (Expr::Concat(parts), Expr::Reference(name)) = (*key, *map) else {
+                    return Expr::Reference(String::new()); // maps are not resolved twice
+                };
+                match self.looked_up(parts, name.as_bytes()) {
+                    Some((key, set)) => Expr::Map(Box::new(key), Box::new(set)),
+                    None => {
+                        self.is_lost = true;
+                        Expr::Reference(name)
+                    }
+                }
+            }
+            Expr::Hash {
+                key: Some(key),
+                modulus,
+                seed,
+                offset,
+            } => {
+                let Expr::Concat(parts) = *key else {
+                    return Expr::Reference(String::new());
+                };
+                let (key, _) = self.resolve_key(parts);
+                Expr::Hash {
+                    key: Some(Box::new(key)),
+                    modulus,
+                    seed,
+                    offset,
+                }
+            }
+            other => other,
+        }
+    }
+
+    /// What stands in a register as nft shows it where it looks for no fields: by their places.
+    pub(super) fn unresolved(&mut self, register: Register, data_type: DataType) -> Option<Expr> {
+        let ignorant = Context::ignorant(self.family());
+        let known = std::mem::replace(&mut self.context, ignorant);
+        let found = self.typed_in(register, data_type, ByteOrder::Network);
+        self.context = known;
+        found
+    }
+
+    /// The field that a mask leaves.
+    pub(super) fn masked(&self, left: &Expr, mask: &Expr) -> Option<(Expr, u32)> {
+        let Expr::Value(mask) = mask else {
+            return None;
+        };
+        match left {
+            Expr::Payload(place) => {
+                // A whole field with a mask stays one.
+                if self
+                    .context_in(place.tunnel)
+                    .field(place.base, place.offset, place.bits)
+                    .is_some()
+                {
+                    return None;
+                }
+                let (field, shift) = self.trimmed(place, mask.number)?;
+                Some((Expr::Payload(field), shift))
+            }
+            Expr::Option(option) if option.field().is_none() => {
+                let (field, shift) = Self::trimmed_option(option, mask.number)?;
+                Some((Expr::Option(field), shift))
+            }
+            _ => None,
+        }
+    }
+
+    pub(super) fn resolved_field(&mut self, field: Expr) -> Expr {
+        match &field {
+            Expr::Payload(payload) => self.take_for(payload),
+            Expr::Option(option) => self.take_for_option(option),
+            _ => {}
+        }
+        field
+    }
+
+    /// The field of addresses that begins with these bytes.
+    pub(super) fn begins_field(&self, place: &Payload) -> Option<Payload> {
+        let context = self.context_in(place.tunnel);
+        let (protocol, offset) = context.protocol(place.base, place.offset)?;
+        let is_it = |field: &headers::Field| {
+            field.offset == offset
+                && field.bits > place.bits
+                && matches!(field.data_type, DataType::IPV4_ADDR | DataType::IPV6_ADDR)
+        };
+        let field = protocol.fields.iter().position(is_it)?;
+        Some(Payload {
+            bits: protocol.fields[field].bits,
+            field: Some((protocol, field)),
+            ..*place
+        })
+    }
+
+    /// The fields that these bytes consist of, one behind the other.
+    pub(super) fn fields_within(&self, place: &Payload) -> Option<Vec<Payload>> {
+        let context = self.context_in(place.tunnel);
+        let (protocol, mut offset) = context.protocol(place.base, place.offset)?;
+        let start = place.offset - offset;
+        let end = offset + place.bits;
+        let mut fields = Vec::new();
+        while offset < end {
+            let is_next = |f: &headers::Field| f.offset == offset && offset + f.bits <= end;
+            let field = context.field_of(protocol, is_next)?;
+            let bits = protocol.fields[field].bits;
+            fields.push(Payload {
+                offset: start + offset,
+                bits,
+                field: Some((protocol, field)),
+                ..*place
+            });
+            offset += bits;
+        }
+        Some(fields)
+    }
+
+    /// Several fields in the bytes of one place, each of them of whole words but the last.
+    pub(super) fn fields_of(&self, place: &Payload) -> Option<Vec<Payload>> {
+        let is_known = self.context_in(place.tunnel).is_known(place.base);
+        if self.completed(*place).field.is_some() || !is_known {
+            return None;
+        }
+        let fields = self.fields_within(place)?;
+        let (_, before) = fields.split_last()?;
+        before
+            .iter()
+            .all(|field| field.bits % 32 == 0)
+            .then_some(fields)
+    }
+}
+
+/// An operation whose right side is of the type of its left one.
+pub(super) fn typed_operation(operator: Operator, left: Expr, right: Expr) -> Expr {
+    let right = match right {
+        Expr::Value(value) => {
+            let data_type = match operator {
+                Operator::LeftShift | Operator::RightShift => DataType::INTEGER,
+                // Of a longer number than what was loaded there are no names, nor of one whose bits were moved.
+                _ if is_longer(&value, left.data_type()) || is_moved(&left) => types::RAW,
+                _ => written_type(&left),
+            };
+            Expr::Value(Value { data_type, ..value })
+        }
+        right => right,
+    };
+    Expr::Binary(operator, Box::new(left), Box::new(right))
+}
+
+/// Whether a number is longer than values of this type are.
+fn is_longer(value: &Value, data_type: DataType) -> bool {
+    let bits = types::info(data_type).map_or(0, |info| info.bits);
+    bits > 0 && value.bits > bits.next_multiple_of(8)
+}
+
+/// Whether bits of a value were moved that is written otherwise than a number.
+fn is_moved(expr: &Expr) -> bool {
+    match expr {
+        Expr::Binary(Operator::LeftShift | Operator::RightShift, left, _) => {
+            let data_type = left.data_type();
+            let is_number = matches!(
+                data_type,
+                DataType::MARK | DataType::INTEGER | DataType::VALUE | DataType::INET_SERVICE
+            );
+            !is_number && data_type != types::RAW
+        }
+        Expr::Binary(_, left, _) => is_moved(left),
+        _ => false,
+    }
+}
+
+/// The same of all operations in one.
+pub(super) fn typed_tree(expr: Expr) -> Expr {
+    match expr {
+        Expr::Binary(operator, left, right) => typed_operation(operator, typed_tree(*left), *right),
+        other => other,
+    }
+}

@@ -1,0 +1,285 @@
+//! What is inside of tunnels.
+//!
+//! For each tunnel there is a [`Context`] of its own. What an instruction asks of a packet inside that nft has no words for
+//! (its protocol) must have been asked for a field that asks for it again; else the rule has no words.
+
+use super::context::{Context, Layer, is_default_tag};
+use super::rule::Reader;
+use crate::headers::{self, Protocol};
+use crate::syntax::{Element, Expr, Payload, Relation, Statement, Value};
+use crate::tunnels::{self, Tunnel};
+use crate::types;
+use chainwright::nft::expr::{Decoded, Inner, PayloadBase};
+use chainwright::nft::{DataType, Family};
+
+impl Reader<'_, '_> {
+    /// Bytes inside a tunnel, or what is known of the packet there, into a register.
+    pub(super) fn inner(&mut self, inner: &Inner<'_>) -> Option<()> {
+        let tunnel = tunnels::of(inner)?;
+        self.context.enter(tunnel, &mut self.statements)?;
+        if !self.inside.iter().any(|(known, _)| *known == tunnel) {
+            self.inside.push((tunnel, Context::inside(tunnel)));
+        }
+        match inner.expr.as_ref()?.decode().ok()? {
+            Decoded::Payload(payload) if payload.unknown.is_empty() && payload.sreg.is_none() => {
+                let place = self.place(&payload, Some(tunnel))?;
+                self.load(payload.dreg?, Expr::Payload(place))
+            }
+            Decoded::Meta(meta) if meta.unknown.is_empty() && meta.sreg.is_none() => {
+                let key = meta.key.filter(|key| tunnels::is_told(*key))?;
+                self.load(meta.dreg?, Expr::Inside(tunnel, key))
+            }
+            _ => None,
+        }
+    }
+
+    /// What is known of the packets, or of those inside a tunnel.
+    pub(super) fn context_in(&self, tunnel: Option<&'static Tunnel>) -> &Context {
+        let is_it = |known: &&(&'static Tunnel, Context)| Some(known.0) == tunnel;
+        let found = self.inside.iter().find(is_it);
+        found.map_or(&self.context, |(_, context)| context)
+    }
+
+    fn changed_context_in(&mut self, tunnel: Option<&'static Tunnel>) -> &mut Context {
+        let is_it = |known: &&mut (&'static Tunnel, Context)| Some(known.0) == tunnel;
+        let found = self.inside.iter_mut().find(is_it);
+        found.map_or(&mut self.context, |(_, context)| context)
+    }
+
+    /// Takes away what only told that packets have the layer of this field.
+    pub(super) fn take_for(&mut self, payload: &Payload) {
+        let mut statements = std::mem::take(&mut self.statements);
+        let context = self.changed_context_in(payload.tunnel);
+        context.take_for(payload, &mut statements);
+        self.statements = statements;
+    }
+
+    /// Takes in what a match says, which is the next statement.
+    pub(super) fn learn(&mut self, left: &Expr, right: &Value) {
+        let number = self.statements.len();
+        let context = self.changed_context_in(left.tunnel());
+        context.learn(left, right, number);
+        for (index, layer) in [Layer::Network, Layer::Transport].into_iter().enumerate() {
+            if context.told(layer) == Some(number) {
+                context.is_told_twice |= context.was_told[index];
+                context.was_told[index] = true;
+            }
+        }
+        // What is behind one of two tags at one place is at another one when it is read back.
+        self.is_lost |= left.tunnel().is_some() && self.context_in(left.tunnel()).has_same_tags();
+    }
+
+    /// Takes in that what is looked at is one of several values.
+    pub(super) fn learn_several(&mut self, left: &Expr) {
+        self.changed_context_in(left.tunnel()).learn_several(left);
+    }
+
+    /// What was told stays: something was done with the packets that it let through.
+    pub(super) fn keep_all(&mut self) {
+        self.context.keep_all();
+        for (_, context) in &mut self.inside {
+            context.keep_all();
+        }
+    }
+}
+
+impl Context {
+    /// What is known of packets inside a tunnel: frames are looked at as in the bridge's tables, others as on a device.
+    fn inside(tunnel: &'static Tunnel) -> Self {
+        let mut context = Self::new(match tunnel.has_frames {
+            true => Family::BRIDGE,
+            false => Family::NETDEV,
+        });
+        context.tunnel = Some(tunnel);
+        context
+    }
+
+    /// Whether a match of what carries a tunnel was read, without which nft takes no words for what is inside. That of GRE it
+    /// adds itself; others stay.
+    fn enter(
+        &mut self,
+        tunnel: &'static Tunnel,
+        statements: &mut [Option<Statement>],
+    ) -> Option<()> {
+        let is_below = self.transport == Some(tunnel.below);
+        if !tunnel.is_asked_for() {
+            self.keep_transport();
+            return (is_below || self.may_be_several).then_some(());
+        }
+        let is_added = matches!(
+            self.told(Layer::Transport)
+                .and_then(|told| statements.get(told)),
+            Some(Some(Statement::Match {
+                left: Expr::Meta(_),
+                ..
+            }))
+        );
+        if is_below && is_added {
+            self.take(Layer::Transport, statements);
+        }
+        is_below.then_some(())
+    }
+
+    /// Takes away what only told that packets inside a tunnel have the layer of a field of this protocol, as far as nft asks
+    /// for it again.
+    pub(super) fn take_inside(
+        &mut self,
+        tunnel: &Tunnel,
+        layer: Layer,
+        protocol: &Protocol,
+        statements: &mut [Option<Statement>],
+    ) {
+        let Some(told) = self.told(layer).filter(|_| !self.is_told_twice) else {
+            return;
+        };
+        let by = statements.get(told).and_then(Option::as_ref);
+        let is_added = match layer {
+            // A tag is asked for only where the frame is not known to be of another type.
+            Layer::Link => protocol.name == "vlan" && !self.is_by_type && is_default_tag(by),
+            Layer::Network => self.adds_network(tunnel, by, protocol.name == "arp"),
+            Layer::Transport => protocol.name != "th" && is_inside(by),
+        };
+        if !is_added {
+            // It says more than a field of the layer asks for.
+            if layer == Layer::Network {
+                self.keep_network();
+            }
+            return;
+        }
+        // A field of ICMP asks for its version of IP too, in front of the protocol.
+        let version = match (layer, protocol.name) {
+            (Layer::Transport, "icmp" | "igmp") => Some(&headers::IP),
+            (Layer::Transport, "icmpv6") => Some(&headers::IP6),
+            _ => None,
+        };
+        if version.is_some() && self.network != version {
+            return;
+        }
+        if version.is_some() {
+            let by = self.told(Layer::Network).filter(|network| *network < told);
+            let by = by.and_then(|network| statements.get(network)?.as_ref());
+            let is_igmp = protocol.name == "igmp" && !is_inside(by);
+            match self.adds_network(tunnel, by, true) && !is_igmp {
+                true => {
+                    self.keep_tag_of(by);
+                    self.take(Layer::Network, statements);
+                }
+                // It must come before this field when it is read back.
+                false => self.keep_network(),
+            }
+        }
+        if layer == Layer::Network {
+            self.keep_tag_of(statements.get(told).and_then(Option::as_ref));
+        }
+        self.take(layer, statements);
+    }
+
+    /// A tag must be known before what is added again for what is behind it.
+    fn keep_tag_of(&mut self, by: Option<&Statement>) {
+        if !is_inside(by) && self.has_tags() {
+            self.keep_link();
+        }
+    }
+
+    /// Whether the match that told of the network layer is the one that nft adds: by the type of the frame where that is no more
+    /// than implied, of ARP, and behind a tag; else by the packet's own protocol.
+    fn adds_network(&self, tunnel: &Tunnel, by: Option<&Statement>, by_type: bool) -> bool {
+        let protocol = match by {
+            Some(Statement::Match {
+                left: Expr::Payload(payload),
+                ..
+            }) => payload.field.map(|(protocol, _)| protocol.name),
+            _ => None,
+        };
+        match protocol {
+            Some("ether") => by_type && !self.has_tags(),
+            Some(name) => name == "vlan",
+            None => is_inside(by) && !self.has_tags() && !(by_type && tunnel.has_frames),
+        }
+    }
+}
+
+/// Whether it is a match of what nft has no words for inside a tunnel.
+fn is_inside(statement: Option<&Statement>) -> bool {
+    let left = match statement {
+        Some(Statement::Match { left, .. }) => left,
+        _ => return false,
+    };
+    matches!(left, Expr::Inside(..))
+}
+
+/// Whether it is a field of a tunnel's own header, or made of one.
+pub(super) fn is_of_header(expr: &Expr) -> bool {
+    match expr {
+        Expr::Payload(payload) => payload.base == PayloadBase::TUNNEL,
+        Expr::Binary(_, left, _) => is_of_header(left),
+        _ => false,
+    }
+}
+
+/// The type of which values are written that an expression is compared with: those of a tunnel's own header as what they are
+/// only where it is one value, and there without a name, as nft does.
+pub(super) fn compared_type(left: &Expr, relation: Relation) -> DataType {
+    let is_plain = matches!(left, Expr::Payload(_))
+        && matches!(relation, Relation::Implicit | Relation::NotEqual);
+    match is_of_header(left) {
+        true if is_plain => DataType::INTEGER,
+        _ => written_type(left),
+    }
+}
+
+/// The same of several values, of some of their bits.
+pub(super) fn written_type(left: &Expr) -> DataType {
+    match is_of_header(left) {
+        true => types::RAW,
+        false => left.data_type(),
+    }
+}
+
+/// Whether nft has no words for something of a statement: for bytes inside a tunnel that are no field's, and for what it asks
+/// of a packet there by itself.
+pub(super) fn is_unsaid(statement: &Statement) -> bool {
+    let both = |one: &Expr, other: &Expr| in_expr(one) || in_expr(other);
+    let any = |exprs: [&Option<Expr>; 2]| exprs.into_iter().flatten().any(in_expr);
+    match statement {
+        Statement::Match { left, right, .. } => both(left, right),
+        Statement::VerdictMap(key, map) => both(key, map),
+        Statement::Set(target, to) => both(target, to),
+        Statement::Verdict(expr) | Statement::Reset(expr) | Statement::Object(_, expr) => {
+            in_expr(expr)
+        }
+        Statement::Translate { address, port, .. } | Statement::Tproxy { address, port, .. } => {
+            any([address, port])
+        }
+        Statement::Duplicate { address, device } => any([address, device]),
+        Statement::Forward {
+            address, device, ..
+        } => address.as_ref().is_some_and(in_expr) || in_expr(device),
+        Statement::Queue { numbers, .. } => numbers.as_ref().is_some_and(in_expr),
+        Statement::Update { element, .. } | Statement::Meter { element, .. } => in_element(element),
+        _ => false,
+    }
+}
+
+fn in_element(element: &Element) -> bool {
+    [&element.key, &element.data]
+        .into_iter()
+        .flatten()
+        .any(in_expr)
+}
+
+fn in_expr(expr: &Expr) -> bool {
+    match expr {
+        Expr::Inside(..) => true,
+        Expr::Payload(payload) => payload.tunnel.is_some() && payload.field.is_none(),
+        Expr::Hash { key: Some(key), .. } => in_expr(key),
+        Expr::Binary(_, one, other)
+        | Expr::Range(one, other)
+        | Expr::Masked(one, other)
+        | Expr::Map(one, other) => in_expr(one) || in_expr(other),
+        Expr::Prefix(value, _) => in_expr(value),
+        Expr::Concat(parts) | Expr::Flags(parts) => parts.iter().any(in_expr),
+        // What stands in sets are constants.
+        _ => false,
+    }
+}

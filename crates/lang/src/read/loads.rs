@@ -1,0 +1,334 @@
+//! What is loaded into registers, and what is written from them.
+
+use super::registers::{Kept, Loaded};
+use super::rule::{Reader, is_place, value};
+use crate::headers;
+use crate::keys;
+use crate::syntax::{Expr, Operator, OptionField, Payload, Statement, Value};
+use crate::tunnels::Tunnel;
+use crate::types;
+use chainwright::nft::build::ByteOrder;
+use chainwright::nft::expr::{
+    self, BitwiseOp, CtKey, Data, ExthdrFlags, ExthdrOp, HashType, PayloadBase, Register,
+};
+use chainwright::nft::{DataType, Family};
+
+impl Reader<'_, '_> {
+    pub(super) fn meta(&mut self, meta: &expr::Meta) -> Option<()> {
+        let asked = Expr::Meta(meta.key?);
+        let data_type = keys::of(&asked)?.data_type;
+        if let Some(sreg) = meta.sreg {
+            self.check_mark(sreg, data_type)?;
+            let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
+            return self.push(Statement::Set(asked, to));
+        }
+        self.load(meta.dreg?, asked)
+    }
+
+    /// Whether what goes into a mark stands in the order there that it has when this is said in words: numbers of no type
+    /// of their own in that of the packet, all others in the machine's.
+    fn check_mark(&self, register: Register, data_type: DataType) -> Option<()> {
+        let loaded = self.registers.get(register)?;
+        let Kept::Expr(expr) = &loaded.expr else {
+            return Some(());
+        };
+        if data_type != DataType::MARK || loaded.length == 1 || matches!(expr, Expr::Map(..)) {
+            return Some(());
+        }
+        let is_number = matches!(
+            self.completed_type(expr),
+            DataType::INTEGER | DataType::VALUE | types::RAW
+        );
+        let order = match is_number && expr.bits() == 32 {
+            true => order_of(expr),
+            false => ByteOrder::Host,
+        };
+        (loaded.order == order).then_some(())
+    }
+
+    /// The type that something has when its field is found.
+    fn completed_type(&self, expr: &Expr) -> DataType {
+        match expr {
+            Expr::Payload(place) => Expr::Payload(self.completed(*place)).data_type(),
+            Expr::Binary(_, left, _) => self.completed_type(left),
+            other => other.data_type(),
+        }
+    }
+
+    pub(super) fn payload(&mut self, payload: &expr::Payload) -> Option<()> {
+        let place = self.place(payload, None)?;
+        // nft reads none of a tunnel.
+        (place.base != PayloadBase::TUNNEL).then_some(())?;
+        match payload.sreg {
+            Some(sreg) if sreg != Register::VERDICT => self.write(place, sreg),
+            _ => self.load(payload.dreg?, Expr::Payload(place)),
+        }
+    }
+
+    /// The bits of the packet, or of what is inside a tunnel, that an instruction is about.
+    pub(super) fn place(
+        &self,
+        payload: &expr::Payload,
+        tunnel: Option<&'static Tunnel>,
+    ) -> Option<Payload> {
+        let place = Payload {
+            base: payload.base?,
+            offset: payload.offset?.checked_mul(8)?,
+            bits: payload.len?.checked_mul(8)?,
+            field: None,
+            tunnel,
+        };
+        let is_known = place.base.name().is_some() && is_place(place.offset, place.bits);
+        is_known.then_some(place)
+    }
+
+    /// `payload set value`
+    pub(super) fn write(&mut self, place: Payload, sreg: Register) -> Option<()> {
+        let loaded = self.registers.get(sreg)?.clone();
+        // A part of a byte is changed by reading, masking and writing.
+        if let Kept::Expr(Expr::Binary(..)) = &loaded.expr
+            && let Some((field, to)) = self.bits_set(&place, &loaded)
+        {
+            self.take_for(&field);
+            return self.push(Statement::Set(Expr::Payload(field), to));
+        }
+        let place = match self.context.is_outside(place.base, place.offset) {
+            true => place,
+            false => self.completed(place),
+        };
+        self.take_for(&place);
+        let target = Expr::Payload(place);
+        let to = self.typed_in(sreg, target.data_type(), ByteOrder::Network)?;
+        self.push(Statement::Set(target, to))
+    }
+
+    /// The field, and its new value, of which the bytes around it are written as they were read.
+    fn bits_set(&self, place: &Payload, loaded: &Loaded) -> Option<(Payload, Expr)> {
+        let Kept::Expr(expr) = &loaded.expr else {
+            return None;
+        };
+        let ones = Value::ones(place.bits);
+        let (mut kept, mut set, mut turned, mut at) = (ones, 0, 0, expr);
+        loop {
+            match at {
+                Expr::Binary(operator, left, right) => {
+                    let Expr::Value(mask) = &**right else {
+                        return None;
+                    };
+                    match operator {
+                        Operator::And => kept &= mask.number,
+                        Operator::Or => set |= mask.number,
+                        Operator::Xor => turned |= mask.number,
+                        _ => return None,
+                    }
+                    at = left;
+                }
+                Expr::Payload(read) if read == place => break,
+                _ => return None,
+            }
+        }
+        let of_field = |field: &Payload, number| Value {
+            data_type: Expr::Payload(*field).data_type(),
+            bits: field.bits,
+            number,
+        };
+        if turned == 0
+            && let Some((field, shift)) = self.trimmed(place, (!kept & ones) | set)
+        {
+            return Some((field, Expr::Value(of_field(&field, set >> shift))));
+        }
+        // What the field was with other bits.
+        let (field, shift) = self.around(place, (!kept & ones) | set | turned)?;
+        let within = Value::ones(field.bits);
+        let mut to = Expr::Payload(field);
+        for (operator, number, usual) in [
+            (Operator::And, kept, within),
+            (Operator::Xor, turned, 0),
+            (Operator::Or, set, 0),
+        ] {
+            let number = number >> shift & within;
+            if number != usual {
+                let value = Expr::Value(of_field(&field, number));
+                to = Expr::Binary(operator, Box::new(to), Box::new(value));
+            }
+        }
+        Some((field, to))
+    }
+
+    pub(super) fn exthdr(&mut self, exthdr: &expr::Exthdr) -> Option<()> {
+        let kind = exthdr.op.unwrap_or_default();
+        let number = exthdr.header_type?;
+        let flags = exthdr.flags.unwrap_or_default();
+        let option = OptionField {
+            extension: headers::extension(
+                kind,
+                number,
+                exthdr.offset.unwrap_or_default().checked_mul(8)?,
+                exthdr.len.unwrap_or_default().checked_mul(8)?,
+            )
+            .or_else(|| headers::nameless(kind))?,
+            number,
+            offset: exthdr.offset.unwrap_or_default().checked_mul(8)?,
+            bits: exthdr.len.unwrap_or_default().checked_mul(8)?,
+            presence: flags.contains(ExthdrFlags::PRESENT),
+        };
+        if kind == ExthdrOp::DCCP && !option.presence {
+            return None;
+        }
+        (option.presence || option.bits == 0 || is_place(option.offset, option.bits))
+            .then_some(())?;
+        match (exthdr.sreg, exthdr.dreg) {
+            (Some(sreg), _) => {
+                let target = Expr::Option(option);
+                let to = self.unresolved(sreg, target.data_type())?;
+                self.push(Statement::Set(target, to))
+            }
+            (None, Some(dreg)) => self.load(dreg, Expr::Option(option)),
+            (None, None) if kind == ExthdrOp::TCPOPT => {
+                self.push(Statement::Reset(Expr::Option(option)))
+            }
+            (None, None) => None,
+        }
+    }
+
+    pub(super) fn ct(&mut self, ct: &expr::Ct) -> Option<()> {
+        let key = ct.key?;
+        if let Some(sreg) = ct.sreg {
+            let target = Expr::Ct(key, ct.direction, None);
+            let data_type = keys::of(&target)?.data_type;
+            self.check_mark(sreg, data_type)?;
+            let to = self.typed_in(sreg, data_type, ByteOrder::Host)?;
+            return self.push(Statement::Set(target, to));
+        }
+        // Addresses of which the version is not said are those of the table's.
+        let version = match key {
+            CtKey::SRC | CtKey::DST => Some(self.version()?),
+            _ => None,
+        };
+        self.load(ct.dreg?, Expr::Ct(key, ct.direction, version))
+    }
+
+    /// The version of IP, as far as it is known.
+    pub(super) fn version(&self) -> Option<Family> {
+        let (protocol, _) = self.context.protocol(PayloadBase::NETWORK, 0)?;
+        match protocol.name {
+            "ip" => Some(Family::IP),
+            "ip6" => Some(Family::IP6),
+            _ => None,
+        }
+    }
+
+    pub(super) fn hash(&mut self, hash: &expr::Hash<'_>) -> Option<()> {
+        let key = match hash.hash_type.unwrap_or_default() {
+            HashType::JENKINS => {
+                let key = self.key(hash.sreg?, hash.len? as usize)?;
+                Some(Box::new(Expr::Concat(key)))
+            }
+            HashType::SYM => None,
+            _ => return None,
+        };
+        let loaded = Expr::Hash {
+            seed: hash.seed.filter(|_| key.is_some()),
+            key,
+            modulus: hash.modulus?,
+            offset: hash.offset.unwrap_or_default(),
+        };
+        self.load(hash.dreg?, loaded)
+    }
+
+    pub(super) fn bitwise(&mut self, bitwise: &expr::Bitwise<'_>) -> Option<()> {
+        let Loaded {
+            expr: Kept::Expr(mut expr),
+            length,
+            order,
+        } = self.registers.get(bitwise.sreg?)?.clone()
+        else {
+            return None;
+        };
+        // Where more bytes are worked on than were loaded, those are zeros: the number is longer.
+        let all = bitwise.len.unwrap_or_default() as usize;
+        let is_longer = (length..=16).contains(&all) && all > length;
+        let is_number = order == ByteOrder::Host || length == 1;
+        let (length, order) = match is_longer && is_number {
+            true => (all, ByteOrder::Host),
+            false => (length, order),
+        };
+        let bits = length as u32 * 8; // of a register
+        let constant = |data: &Option<Data<'_>>| match data {
+            Some(Data::Value(bytes)) if bytes.len() <= length.next_multiple_of(4) => {
+                let bytes = bytes.get(..length).unwrap_or(bytes);
+                value(bytes, order, DataType::INTEGER).map(|value| Value { bits, ..value })
+            }
+            _ => None,
+        };
+        let binary = |operator, left, number| {
+            let value = Value {
+                data_type: DataType::INTEGER,
+                bits,
+                number,
+            };
+            Expr::Binary(operator, Box::new(left), Box::new(Expr::Value(value)))
+        };
+        match bitwise.op.unwrap_or_default() {
+            BitwiseOp::MASK_XOR => {
+                let (mask, xor) = (
+                    constant(&bitwise.mask)?.number,
+                    constant(&bitwise.xor)?.number,
+                );
+                let (set, turned) = (xor & !mask, xor & mask);
+                let kept = mask | set;
+                if kept != Value::ones(bits) {
+                    expr = binary(Operator::And, expr, kept);
+                }
+                if turned != 0 {
+                    expr = binary(Operator::Xor, expr, turned);
+                }
+                if set != 0 {
+                    expr = binary(Operator::Or, expr, set);
+                }
+            }
+            operation @ (BitwiseOp::LSHIFT | BitwiseOp::RSHIFT) => {
+                let Some(Data::Value(count)) = &bitwise.data else {
+                    return None;
+                };
+                let count = u32::from_ne_bytes((**count).try_into().ok()?);
+                let operator = match operation {
+                    BitwiseOp::LSHIFT => Operator::LeftShift,
+                    _ => Operator::RightShift,
+                };
+                expr = binary(operator, expr, count.into());
+            }
+            operation => {
+                let operator = match operation {
+                    BitwiseOp::AND => Operator::And,
+                    BitwiseOp::OR => Operator::Or,
+                    BitwiseOp::XOR => Operator::Xor,
+                    _ => return None,
+                };
+                let other = self.registers.get(bitwise.sreg2?)?;
+                let Kept::Expr(right) = other.expr.clone() else {
+                    return None;
+                };
+                // Of one byte there is no order.
+                let fits = other.order == order || other.length == 1 || length == 1;
+                fits.then_some(())?;
+                expr = Expr::Binary(operator, Box::new(expr), Box::new(right));
+            }
+        }
+        let loaded = Loaded {
+            expr: Kept::Expr(expr),
+            length,
+            order,
+        };
+        self.registers.put(bitwise.dreg?, loaded)
+    }
+}
+
+/// The order of the bytes of what is loaded; numbers are shifted as the machine has them.
+fn order_of(expr: &Expr) -> ByteOrder {
+    match expr {
+        Expr::Binary(Operator::LeftShift | Operator::RightShift, ..) => ByteOrder::Host,
+        Expr::Binary(_, left, _) => order_of(left),
+        other => other.order(),
+    }
+}

@@ -1,0 +1,231 @@
+//! Sets: what is looked up in them, and what rules put into them.
+
+use super::registers::{Kept, Loaded};
+use super::rule::{Reader, spoken};
+use super::set::{self, SetReader};
+use super::stateful::stateful_statement;
+use crate::syntax::{Element, Expr, Operator, Relation, Statement};
+use crate::value::fields;
+use chainwright::nft::expr::{self, DynsetFlags, DynsetOp, LookupFlags, ObjectType, Register};
+use chainwright::nft::{DataType, SetFlags};
+
+impl Reader<'_, '_> {
+    /// What is looked up in a set, or hashed: one value, or several one behind the other; not resolved yet.
+    pub(super) fn key(&self, register: Register, length: usize) -> Option<Vec<Expr>> {
+        let loaded = self.registers.many(register, length)?;
+        let parts = loaded.into_iter().map(|loaded| match &loaded.expr {
+            Kept::Expr(expr) => Some(expr.clone()),
+            Kept::Bytes(_) => None,
+        });
+        parts.collect()
+    }
+
+    /// A key with its fields found, and how many bits each is higher in the register than in words.
+    pub(super) fn resolve_key(&mut self, parts: Vec<Expr>) -> (Expr, Vec<u32>) {
+        let mut resolved = Vec::with_capacity(parts.len());
+        let mut shifts = Vec::with_capacity(parts.len());
+        for part in parts {
+            let part = masked_once(part);
+            if let Expr::Binary(Operator::And, left, mask) = &part {
+                let shift = self.masked(left, mask).map_or(0, |(_, shift)| shift);
+                shifts.resize(resolved.len(), 0);
+                shifts.push(shift);
+            }
+            match part {
+                // Bytes that are several fields.
+                Expr::Payload(place) => match self.fields_of(&place) {
+                    Some(fields) => {
+                        for field in fields {
+                            self.take_for(&field);
+                            resolved.push(Expr::Payload(field));
+                        }
+                    }
+                    None => resolved.push(self.resolve(part)),
+                },
+                part => resolved.push(self.resolve(part)),
+            }
+        }
+        let key = match <[Expr; 1]>::try_from(resolved) {
+            Ok([one]) => one,
+            Err(many) => Expr::Concat(many),
+        };
+        (key, shifts)
+    }
+
+    pub(super) fn set(&self, name: &[u8]) -> Option<chainwright::nft::SnapshotSet<'_>> {
+        self.table.set(name)
+    }
+
+    /// A set by its name, or its elements if it has none of its own.
+    pub(super) fn set_expr(&self, name: &[u8], key: &Expr, shifts: &[u32]) -> Option<Expr> {
+        let set = self.set(name)?;
+        let flags = set.set().flags().unwrap_or_default();
+        Some(
+            match flags.contains(SetFlags::ANONYMOUS) && !flags.contains(SetFlags::EVAL) {
+                true => {
+                    let is_map = flags.intersects(SetFlags::MAP | SetFlags::OBJECT);
+                    let reader = SetReader::anonymous(&set, key, shifts, is_map);
+                    Expr::Set(reader.elements()?)
+                }
+                false => Expr::Reference(spoken(name)?),
+            },
+        )
+    }
+
+    /// A key with its fields found, and the set that it is looked up in.
+    pub(super) fn looked_up(&mut self, key: Vec<Expr>, set: &[u8]) -> Option<(Expr, Expr)> {
+        let (key, shifts) = self.resolve_key(key);
+        let set = self.set_expr(set, &key, &shifts)?;
+        Some((key, set))
+    }
+
+    pub(super) fn lookup(&mut self, lookup: &expr::Lookup<'_>) -> Option<()> {
+        let name = lookup.set.as_deref()?.to_vec();
+        let view = self.set(&name)?.set();
+        let length = view.key_length()? as usize;
+        let data = (view.data_type(), view.data_length().unwrap_or_default());
+        let data_order = set::data_order(&view);
+        let key = self.key(lookup.sreg?, length)?;
+        let is_inverted = lookup.flags.unwrap_or_default().contains(LookupFlags::INV);
+        match lookup.dreg {
+            None => {
+                let relation = match is_inverted {
+                    true => Relation::NotEqual,
+                    false => Relation::Implicit,
+                };
+                let (key, right) = self.looked_up(key, &name)?;
+                self.matched(key, relation, right)
+            }
+            Some(_) if is_inverted => None,
+            Some(Register::VERDICT) => {
+                let (key, right) = self.looked_up(key, &name)?;
+                self.push(Statement::VerdictMap(key, right))
+            }
+            Some(dreg) => {
+                data.0?;
+                let loaded = Loaded {
+                    expr: Kept::Expr(Expr::Map(
+                        Box::new(Expr::Concat(key)),
+                        Box::new(Expr::Reference(spoken(&name)?)),
+                    )),
+                    length: data.1 as usize,
+                    order: data_order,
+                };
+                self.registers.put(dreg, loaded)
+            }
+        }
+    }
+
+    pub(super) fn dynset(&mut self, dynset: &expr::Dynset<'_>) -> Option<()> {
+        let name = dynset.set_name.as_deref()?.to_vec();
+        let view = self.set(&name)?.set();
+        let flags = view.flags().unwrap_or_default();
+        let (length, size) = (view.key_length()? as usize, set::size(&view));
+        let (key_type, data_type) = (view.key_type(), view.data_type());
+        let mut statements = Vec::new();
+        if let Some(nested) = &dynset.expr {
+            statements.push(stateful_statement(&nested.decode().ok()?)?);
+        }
+        for nested in dynset.expressions.iter().flat_map(|list| list.iter()) {
+            statements.push(stateful_statement(&nested.ok()?.decode().ok()?)?);
+        }
+        if dynset.flags.unwrap_or_default().contains(DynsetFlags::INV) {
+            return None;
+        }
+        let mut element = Element {
+            statements,
+            timeout: dynset.timeout.map(|time| time.0).filter(|time| *time > 0),
+            ..Element::new(None)
+        };
+        let register = dynset.sreg_key?;
+        element.key = Some(match self.key(register, length) {
+            Some(key) => self.resolve_key(key).0,
+            // A constant.
+            None => self.typed(register, key_type.filter(|key| fields(*key).len() == 1)?)?,
+        });
+        if let Some(register) = dynset.sreg_data {
+            element.data = Some(self.data_of(register, data_type?, &name)?);
+        }
+        let element = Box::new(element);
+        let name = spoken(&name)?;
+        let statement = match flags.contains(SetFlags::ANONYMOUS) {
+            true => Statement::Meter {
+                name,
+                size,
+                element,
+            },
+            false => Statement::Update {
+                word: match dynset.op? {
+                    DynsetOp::ADD => "add",
+                    DynsetOp::UPDATE => "update",
+                    DynsetOp::DELETE => "delete",
+                    _ => return None,
+                },
+                set: name,
+                element,
+            },
+        };
+        self.push(statement)
+    }
+
+    /// What a rule puts into a map.
+    pub(super) fn data_of(
+        &mut self,
+        register: Register,
+        data_type: DataType,
+        set: &[u8],
+    ) -> Option<Expr> {
+        let length = self.set(set)?.set().data_length()? as usize;
+        let fields = fields(data_type);
+        if fields.len() > 1 {
+            let parts = self.key(register, length)?;
+            return Some(self.resolve_key(parts).0);
+        }
+        self.typed(register, data_type)
+    }
+
+    pub(super) fn objref(&mut self, objref: &expr::Objref<'_>) -> Option<()> {
+        let (kind, object) = match (&objref.imm_name, &objref.set_name) {
+            (Some(name), _) => (objref.imm_type?, Expr::Object(spoken(name)?)),
+            (None, Some(name)) => {
+                let name = name.to_vec();
+                let view = self.set(&name)?.set();
+                let (length, kind) = (view.key_length()? as usize, view.object_type()?);
+                let key = self.key(objref.set_sreg?, length)?;
+                let (key, map) = self.looked_up(key, &name)?;
+                (kind, Expr::Map(Box::new(key), Box::new(map)))
+            }
+            (None, None) => return None,
+        };
+        let words = match kind {
+            ObjectType::COUNTER => "counter name",
+            ObjectType::QUOTA => "quota name",
+            ObjectType::LIMIT => "limit name",
+            ObjectType::CONNLIMIT => "ct count name",
+            ObjectType::SYNPROXY => "synproxy name",
+            ObjectType::CT_HELPER => "ct helper set",
+            ObjectType::CT_TIMEOUT => "ct timeout set",
+            ObjectType::CT_EXPECT => "ct expectation set",
+            ObjectType::SECMARK => "meta secmark set",
+            ObjectType::TUNNEL => "tunnel name",
+            _ => return None,
+        };
+        self.push(Statement::Object(words, object))
+    }
+}
+
+/// What is masked twice alike, as nft 1.1.7 does where a field is looked up for a statement, as masked once.
+fn masked_once(expr: Expr) -> Expr {
+    match expr {
+        Expr::Binary(Operator::And, left, mask)
+            if matches!(
+                (&*left, &*mask),
+                (Expr::Binary(Operator::And, _, first), Expr::Value(mask))
+                    if matches!(&**first, Expr::Value(first) if first.number == mask.number)
+            ) =>
+        {
+            *left
+        }
+        expr => expr,
+    }
+}

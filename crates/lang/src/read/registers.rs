@@ -1,0 +1,76 @@
+//! What stands in the registers while a rule is read.
+
+use crate::syntax::Expr;
+use chainwright::nft::build::ByteOrder;
+use chainwright::nft::expr::Register;
+
+/// Words of four bytes.
+const WORDS: usize = 16;
+
+/// What an instruction left in a register.
+#[derive(Debug, Clone)]
+pub(super) struct Loaded {
+    pub(super) expr: Kept,
+    /// Length in bytes.
+    pub(super) length: usize,
+    pub(super) order: ByteOrder,
+}
+
+/// What it is.
+#[derive(Debug, Clone)]
+pub(super) enum Kept {
+    Expr(Expr),
+    /// Bytes, whose type shows where they are used.
+    Bytes(Vec<u8>),
+}
+
+/// All registers, as words.
+#[derive(Debug, Default)]
+pub(super) struct Registers([Option<Loaded>; WORDS]);
+
+/// The first word of a register.
+fn word(register: Register) -> Option<usize> {
+    match register.0 {
+        number @ 1..=4 => Some((number as usize - 1) * 4),
+        number @ 8..=23 => Some(number as usize - 8),
+        _ => None,
+    }
+}
+
+impl Registers {
+    pub(super) fn put(&mut self, register: Register, loaded: Loaded) -> Option<()> {
+        let word = word(register)?;
+        let words = loaded.length.div_ceil(4).max(1);
+        // What is written over is gone.
+        for at in word..(word + words).min(WORDS) {
+            self.0[at] = None;
+        }
+        self.0[word] = Some(loaded);
+        Some(())
+    }
+
+    /// Whether a register is a part of so many bytes from another one on.
+    pub(super) fn is_within(register: Register, first: Register, length: usize) -> bool {
+        match (word(register), word(first)) {
+            (Some(word), Some(first)) => (first..first + length.div_ceil(4)).contains(&word),
+            _ => false,
+        }
+    }
+
+    pub(super) fn get(&self, register: Register) -> Option<&Loaded> {
+        self.0.get(word(register)?)?.as_ref()
+    }
+
+    /// What stands in so many bytes from this register on, one behind the other.
+    pub(super) fn many(&self, register: Register, length: usize) -> Option<Vec<&Loaded>> {
+        let mut found = Vec::new();
+        let mut at = word(register)?;
+        let end = at + length.div_ceil(4);
+        while at < end {
+            let loaded = self.0.get(at)?.as_ref()?;
+            found.push(loaded);
+            at += loaded.length.div_ceil(4).max(1);
+        }
+        (at == end).then_some(found)
+    }
+}

@@ -1,0 +1,389 @@
+//! A rule's instructions as statements.
+
+use std::cell::Cell;
+
+use bstr::ByteSlice;
+
+use super::context::Context;
+use super::inside::is_unsaid;
+use super::registers::{Kept, Loaded, Registers};
+use super::set;
+use super::stateful::stateful_statement;
+use super::statements::nat_flags;
+use crate::constant::{is_name, quotable};
+use crate::syntax::{Expr, Line, Relation, Statement, Target, Translation, Value, Verdict};
+use crate::tunnels::Tunnel;
+use crate::types;
+use chainwright::nft::build::ByteOrder;
+use chainwright::nft::expr::{
+    self, Data, Decoded, OsfFlags, PayloadBase, RangeOp, Register, SocketKey, TunnelMode,
+};
+use chainwright::nft::{ChainFlags, DataType, Family, RuleRef, SnapshotTable};
+
+/// How deep chains without names may stand in one another: the kernel follows 16 jumps.
+const DEEPEST: usize = 16;
+/// How many rules may stand in chains without names below one rule. In the kernel one rule refers to each of them; in a
+/// file there may be any number.
+const MOST: usize = 65_536;
+/// In nanoseconds.
+const SECOND: u128 = 1_000_000_000;
+
+/// How many instructions a rule may have: the kernel takes no more, a file may hold any number, each around the one
+/// before it.
+const LONGEST: usize = 128;
+
+/// A rule in nft's words; of one that it has none for, its instructions.
+pub(crate) fn rule(table: &SnapshotTable<'_>, rule: &RuleRef<'_>) -> Line {
+    at_depth(table, rule, 0, &Cell::new(MOST))
+}
+
+fn at_depth(
+    table: &SnapshotTable<'_>,
+    rule: &RuleRef<'_>,
+    depth: usize,
+    left: &Cell<usize>,
+) -> Line {
+    let mut decoded = Vec::new();
+    for expression in rule.expressions().into_iter().flatten() {
+        match expression.and_then(|expression| expression.decode()) {
+            Ok(expression) => decoded.push(expression),
+            Err(malformed) => {
+                return line(rule, vec![Statement::Opaque(malformed.to_string())]);
+            }
+        }
+    }
+    let mut reader = Reader {
+        table,
+        depth,
+        left,
+        registers: Registers::default(),
+        context: Context::new(table.table().family()),
+        inside: Vec::new(),
+        statements: Vec::new(),
+        is_lost: false,
+    };
+    let mut each = decoded.iter().enumerate();
+    let read = decoded.len() <= LONGEST
+        && each.all(|(index, expression)| {
+            reader.context.set_of_frame(is_of_frame(&decoded, index));
+            reader.take(expression).is_some()
+        })
+        && !reader.is_lost
+        && !reader.statements.iter().flatten().any(is_unsaid);
+    let statements = match read {
+        true => reader.statements.into_iter().flatten().collect(),
+        false => decoded
+            .iter()
+            .map(|e| Statement::Opaque(e.to_string()))
+            .collect(),
+    };
+    line(rule, statements)
+}
+
+/// Whether the statement that this expression is of asks for the packet's frame before it, or changes it.
+fn is_of_frame(expressions: &[Decoded<'_>], index: usize) -> bool {
+    let ends = |expression: &Decoded<'_>| match expression {
+        Decoded::Payload(payload) => payload.sreg.is_some(),
+        Decoded::Lookup(lookup) => lookup.dreg.is_none(),
+        Decoded::Cmp(_) | Decoded::Range(_) => true,
+        _ => false,
+    };
+    let is_of_frame = |expression: &Decoded<'_>| matches!(expression, Decoded::Payload(payload) if payload.base == Some(PayloadBase::LINK));
+    let (before, rest) = expressions.split_at(index);
+    let mut before = before.iter().rev().take_while(|before| !ends(before));
+    let end = rest.iter().find(|expression| ends(expression));
+    before.any(is_of_frame) || end.is_some_and(is_of_frame)
+}
+
+fn line(rule: &RuleRef<'_>, statements: Vec<Statement>) -> Line {
+    Line {
+        statements,
+        comment: rule.comment().map(ToOwned::to_owned),
+        handle: rule.handle(),
+    }
+}
+
+pub(super) struct Reader<'t, 's> {
+    pub(super) table: &'t SnapshotTable<'s>,
+    pub(super) depth: usize,
+    /// How many rules may still be read in chains without names.
+    pub(super) left: &'t Cell<usize>,
+    pub(super) registers: Registers,
+    pub(super) context: Context,
+    /// The same inside of tunnels.
+    pub(super) inside: Vec<(&'static Tunnel, Context)>,
+    /// `None` where one was taken away.
+    pub(super) statements: Vec<Option<Statement>>,
+    /// Whether something was found that nft has no words for.
+    pub(super) is_lost: bool,
+}
+
+/// Whether bits can stand there, and be taken into a register.
+pub(super) const fn is_place(offset: u32, bits: u32) -> bool {
+    offset <= 1 << 20 && bits >= 8 && bits <= 128
+}
+
+/// A name that nft's language can hold as it is.
+pub(super) fn spoken(name: &[u8]) -> Option<String> {
+    is_name(name).then(|| String::from_utf8_lossy(name).into_owned())
+}
+
+/// A value of this type in bytes of this order; `None` of what nft's language cannot hold: characters, and times
+/// between two seconds.
+pub(super) fn value(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
+    if types::is_string(data_type) {
+        quotable(bytes.trim_end_with(|c| c == '\0'))?;
+    }
+    limit(bytes, order, data_type)
+}
+
+/// The same where it is the last value of a range, which of names that begin so is no text.
+pub(super) fn limit(bytes: &[u8], order: ByteOrder, data_type: DataType) -> Option<Value> {
+    let is_string = types::is_string(data_type);
+    let is_turned = order == ByteOrder::Host && cfg!(target_endian = "little") && !is_string;
+    let value = match is_turned {
+        true => {
+            let mut turned = bytes.to_vec();
+            turned.reverse();
+            Value::from_be_bytes(data_type, &turned)
+        }
+        false => Value::from_be_bytes(data_type, bytes),
+    };
+    let is_said = |value: &Value| data_type != types::DATE || value.number.is_multiple_of(SECOND);
+    value.filter(is_said)
+}
+
+impl Reader<'_, '_> {
+    pub(super) fn push(&mut self, statement: Statement) -> Option<()> {
+        let only_asks = matches!(
+            statement,
+            Statement::Match { .. } | Statement::VerdictMap(..)
+        );
+        if !only_asks {
+            self.keep_all();
+        }
+        self.statements.push(Some(statement));
+        Some(())
+    }
+
+    /// Takes in an instruction; `None` if nft has no words for it, or for what stands in its registers.
+    pub(super) fn take(&mut self, expression: &Decoded<'_>) -> Option<()> {
+        if !expression.unknown().is_empty() {
+            return None;
+        }
+        match expression {
+            Decoded::Meta(meta) => self.meta(meta),
+            Decoded::Payload(payload) => self.payload(payload),
+            Decoded::Inner(inner) => self.inner(inner),
+            Decoded::Tunnel(tunnel) => {
+                // nft has no words for one way alone.
+                let mode = tunnel.mode.unwrap_or_default();
+                (mode == TunnelMode::NONE).then_some(())?;
+                self.load(tunnel.dreg?, Expr::Tunnel(tunnel.key?))
+            }
+            Decoded::Exthdr(exthdr) => self.exthdr(exthdr),
+            Decoded::Ct(ct) => self.ct(ct),
+            Decoded::Rt(rt) => self.load(rt.dreg?, Expr::Rt(rt.key?)),
+            Decoded::Socket(socket) => {
+                let key = socket.key?;
+                let level = match key {
+                    SocketKey::CGROUPV2 => socket.level.unwrap_or_default(),
+                    _ => 0,
+                };
+                self.load(socket.dreg?, Expr::Socket(key, level))
+            }
+            Decoded::Fib(fib) => {
+                let flags = fib.flags.unwrap_or_default();
+                self.load(fib.dreg?, Expr::Fib(flags, fib.result?))
+            }
+            Decoded::Osf(osf) => {
+                let version = osf.flags.unwrap_or_default().contains(OsfFlags::VERSION);
+                let ttl = osf.ttl.unwrap_or_default();
+                self.load(osf.dreg?, Expr::Osf { ttl, version })
+            }
+            Decoded::Xfrm(xfrm) => {
+                let loaded = Expr::Xfrm {
+                    direction: xfrm.dir.unwrap_or_default(),
+                    key: xfrm.key?,
+                    number: xfrm.spnum.unwrap_or_default(),
+                };
+                self.load(xfrm.dreg?, loaded)
+            }
+            Decoded::Numgen(numgen) => {
+                let loaded = Expr::Numgen {
+                    kind: numgen.numgen_type?,
+                    modulus: numgen.modulus?,
+                    offset: numgen.offset.unwrap_or_default(),
+                };
+                self.load(numgen.dreg?, loaded)
+            }
+            Decoded::Hash(hash) => self.hash(hash),
+            Decoded::Bitwise(bitwise) => self.bitwise(bitwise),
+            Decoded::Byteorder(byteorder) => {
+                let mut loaded = self.registers.get(byteorder.sreg?)?.clone();
+                loaded.order = match loaded.order {
+                    ByteOrder::Host => ByteOrder::Network,
+                    ByteOrder::Network => ByteOrder::Host,
+                };
+                self.registers.put(byteorder.dreg?, loaded)
+            }
+            Decoded::Immediate(immediate) => self.immediate(immediate),
+            Decoded::Cmp(cmp) => {
+                let Some(Data::Value(bytes)) = &cmp.data else {
+                    return None;
+                };
+                self.compare(cmp.sreg?, cmp.op?, bytes)
+            }
+            Decoded::Range(range) => {
+                let (Some(Data::Value(from)), Some(Data::Value(to))) =
+                    (&range.from_data, &range.to_data)
+                else {
+                    return None;
+                };
+                let (left, from) = self.compared(range.sreg?, from)?;
+                let (_, to) = self.compared(range.sreg?, to)?;
+                let relation = match range.op? {
+                    RangeOp::EQ => Relation::Implicit,
+                    RangeOp::NEQ => Relation::NotEqual,
+                    _ => return None,
+                };
+                self.limits(left, relation, from, to)
+            }
+            Decoded::Lookup(lookup) => self.lookup(lookup),
+            Decoded::Dynset(dynset) => self.dynset(dynset),
+            Decoded::Objref(objref) => self.objref(objref),
+            Decoded::Nat(nat) => self.nat(nat),
+            Decoded::Masq(masq) => {
+                let port = self.ports(masq.proto_min, masq.proto_max)?;
+                self.push(Statement::Translate {
+                    kind: Translation::Masquerade,
+                    family: None,
+                    prefix: false,
+                    address: None,
+                    port,
+                    flags: nat_flags(masq.flags.unwrap_or_default())?,
+                })
+            }
+            Decoded::Redir(redir) => {
+                let port = self.ports(redir.proto_min, redir.proto_max)?;
+                self.push(Statement::Translate {
+                    kind: Translation::Redirect,
+                    family: None,
+                    prefix: false,
+                    address: None,
+                    port,
+                    flags: nat_flags(redir.flags.unwrap_or_default())?,
+                })
+            }
+            Decoded::Reject(reject) => self.reject(reject),
+            Decoded::Tproxy(tproxy) => self.tproxy(tproxy),
+            Decoded::Dup(dup) => {
+                let address = match dup.sreg_addr {
+                    Some(register) => Some(self.address(register, self.family())?),
+                    None => None,
+                };
+                let device = match dup.sreg_dev {
+                    Some(register) => Some(self.typed(register, DataType::IFACE_INDEX)?),
+                    None => None,
+                };
+                self.push(Statement::Duplicate { address, device })
+            }
+            Decoded::Fwd(fwd) => {
+                let (address, family) = match fwd.sreg_addr {
+                    Some(register) => match fwd.nfproto? {
+                        2 => (Some(self.address(register, Family::IP)?), Some("ip")),
+                        10 => (Some(self.address(register, Family::IP6)?), Some("ip6")),
+                        _ => return None,
+                    },
+                    None => (None, None),
+                };
+                let device = self.typed(fwd.sreg_dev?, DataType::IFACE_INDEX)?;
+                self.push(Statement::Forward {
+                    family,
+                    address,
+                    device,
+                })
+            }
+            Decoded::Queue(queue) => self.queue(queue),
+            Decoded::FlowOffload(flow) => {
+                let name = spoken(flow.table_name.as_deref()?)?;
+                self.push(Statement::FlowAdd(name))
+            }
+            Decoded::Notrack(_) => self.push(Statement::Notrack),
+            Decoded::Match(matched) => {
+                let name = quotable(matched.name.as_deref()?)?;
+                self.push(Statement::Extension("match", name.to_owned()))
+            }
+            Decoded::Target(target) => {
+                let name = quotable(target.name.as_deref()?)?;
+                self.push(Statement::Extension("target", name.to_owned()))
+            }
+            stateful => {
+                let statement = stateful_statement(stateful)?;
+                self.push(statement)
+            }
+        }
+    }
+
+    pub(super) fn family(&self) -> Family {
+        self.table.table().family()
+    }
+
+    /// What is asked for, into a register; `None` if nft has no words for it.
+    pub(super) fn load(&mut self, register: Register, expr: Expr) -> Option<()> {
+        let bits = expr.bits();
+        (bits > 0).then_some(())?;
+        let loaded = Loaded {
+            length: bits as usize / 8,
+            order: expr.order(),
+            expr: Kept::Expr(expr),
+        };
+        self.registers.put(register, loaded)
+    }
+
+    pub(super) fn immediate(&mut self, immediate: &expr::Immediate<'_>) -> Option<()> {
+        match immediate.data.as_ref()? {
+            Data::Verdict(verdict) => {
+                let verdict = self.verdict(verdict)?;
+                self.push(Statement::Verdict(Expr::Verdict(verdict)))
+            }
+            Data::Value(bytes) => {
+                let loaded = Loaded {
+                    length: bytes.len(),
+                    expr: Kept::Bytes(bytes.to_vec()),
+                    order: ByteOrder::Host,
+                };
+                self.registers.put(immediate.dreg?, loaded)
+            }
+            Data::Opaque(_) => None,
+        }
+    }
+
+    pub(super) fn verdict(&self, verdict: &expr::Verdict<'_>) -> Option<Verdict> {
+        let target = |name: &chainwright::nft::Name<'_>| match self.bound_rules(name) {
+            Some(rules) => Some(Target::Rules(rules)),
+            None => spoken(name).map(Target::Chain),
+        };
+        Some(match verdict {
+            expr::Verdict::Jump(name) => Verdict::Jump(target(name)?),
+            expr::Verdict::Goto(name) => Verdict::Goto(target(name)?),
+            other => set::plain_verdict(other)?,
+        })
+    }
+
+    /// The rules of a chain that has no name of its own.
+    pub(super) fn bound_rules(&self, name: &[u8]) -> Option<Vec<Line>> {
+        let chain = self.table.chain(name)?;
+        let flags = chain.chain().flags().unwrap_or_default();
+        let rules = chain.rules();
+        let left = self.left.get().checked_sub(rules.len())?;
+        let is_bound = flags.contains(ChainFlags::BINDING) && self.depth < DEEPEST;
+        is_bound.then(|| {
+            self.left.set(left);
+            let depth = self.depth + 1;
+            rules
+                .map(|rule| at_depth(self.table, &rule, depth, self.left))
+                .collect()
+        })
+    }
+}

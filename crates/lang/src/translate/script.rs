@@ -1,0 +1,390 @@
+//! A text of iptables-save as one of nft's.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+
+use bstr::{BStr, BString, ByteSlice};
+
+use super::{Untranslatable, name, word};
+use chainwright::internal::hook_of;
+use chainwright::iptables::text::{Command, ParseError, Verb, Word, words};
+use chainwright::iptables::{Counters, builtin};
+use chainwright::nft::Family as NftFamily;
+use chainwright::xt::Family;
+
+/// Tables of iptables' text (that of iptables-save, or what else iptables-restore takes) in nft's language, as a text
+/// that [`Script`](crate::Script) and `nft -f` take.
+///
+/// ```
+/// use chainwright::iptables::Family;
+/// use chainwright_lang::translate::Translation;
+///
+/// let text = "*filter\n:INPUT DROP [0:0]\n-A INPUT -p tcp -m tcp --dport 22 -j ACCEPT\nCOMMIT\n";
+/// let translation = Translation::of(Family::Ipv4, text)?;
+/// assert!(translation.not_said.is_empty());
+/// assert_eq!(
+///     translation.text,
+///     "table ip filter {\n\tchain INPUT {\n\t\ttype filter hook input priority 0; policy drop;\n\
+///      \t\ttcp dport 22 counter accept\n\t}\n}\n"
+/// );
+/// # Ok::<(), chainwright_lang::translate::NotRead>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+#[non_exhaustive]
+pub struct Translation {
+    /// What it is in nft's language. What cannot be said is a comment in its place.
+    pub text: String,
+    /// How many rules are said.
+    pub rules: usize,
+    /// What is not said: without it the text may let through what the other one did not, or the other way round.
+    pub not_said: Vec<NotSaid>,
+}
+
+/// A line that nft's language has no equal for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NotSaid {
+    /// Which line it is, from 1.
+    pub line: usize,
+    /// The line.
+    pub text: String,
+    /// Why.
+    pub why: String,
+}
+
+/// A line that is none of iptables-restore's.
+#[derive(Debug, Clone, thiserror::Error)]
+#[error("line {line}: {error}")]
+#[non_exhaustive]
+pub struct NotRead {
+    /// Which line it is, from 1.
+    pub line: usize,
+    /// What is wrong.
+    pub error: String,
+}
+
+struct Table {
+    name: String,
+    chains: Vec<Chain>,
+    /// Their numbers.
+    numbers: HashMap<BString, usize>,
+}
+
+struct Chain {
+    name: BString,
+    /// `type … hook … priority …; policy …;`, or nothing.
+    hook: Option<String>,
+    lines: Vec<Line>,
+}
+
+/// A line of a chain.
+enum Line {
+    Rule(String),
+    /// A comment that stands for a rule.
+    NotSaid(String),
+    /// Another one.
+    Note(String),
+}
+
+impl Translation {
+    /// Translates a text.
+    ///
+    /// # Errors
+    /// The first line that is none of iptables-restore's.
+    pub fn of(family: Family, text: impl AsRef<[u8]>) -> Result<Self, NotRead> {
+        let mut reader = Reader {
+            family,
+            tables: Vec::new(),
+            translation: Self::default(),
+        };
+        for (index, line) in text.as_ref().lines().enumerate() {
+            let content = line.trim_ascii();
+            if content.is_empty() || content.starts_with(b"#") || content == b"COMMIT" {
+                continue;
+            }
+            reader.line(index + 1, content)?;
+        }
+        reader.write();
+        Ok(reader.translation)
+    }
+
+    /// Translates one rule as it is typed behind `iptables`: a command of nft's for each rule that it is (names may have
+    /// several addresses), or, without a verb, the rules alone.
+    ///
+    /// ```
+    /// use chainwright::iptables::Family;
+    /// use chainwright_lang::translate::Translation;
+    ///
+    /// let typed = "-t nat -I POSTROUTING -o eth0 -j MASQUERADE";
+    /// let translation = Translation::of_rule(Family::Ipv4, typed)?;
+    /// assert_eq!(
+    ///     translation.text,
+    ///     "insert rule ip nat POSTROUTING oifname \"eth0\" counter masquerade\n"
+    /// );
+    /// let translation = Translation::of_rule(Family::Ipv4, "-i lo -j ACCEPT")?;
+    /// assert_eq!(translation.text, "iifname \"lo\" counter accept\n");
+    /// # Ok::<(), chainwright_lang::translate::NotRead>(())
+    /// ```
+    ///
+    /// # Errors
+    /// What is no rule, or put elsewhere than before or behind all others.
+    pub fn of_rule(family: Family, typed: &str) -> Result<Self, NotRead> {
+        let wrong = |error: &dyn std::fmt::Display| NotRead {
+            line: 1,
+            error: error.to_string(),
+        };
+        let of_text = |error: ParseError| wrong(&error);
+        let mut found = Vec::new();
+        words(typed.as_bytes(), &mut found).map_err(of_text)?;
+        let mut table = "filter".to_owned();
+        let is_table = |word: &Word<'_>| matches!(&*word.bytes, b"-t" | b"--table");
+        if let Some(at) = found.iter().position(is_table)
+            && at + 1 < found.len()
+        {
+            table = found[at + 1].bytes.to_str_lossy().into_owned();
+            found.drain(at..at + 2);
+        }
+        let is_verb =
+            |word: &Word<'_>| matches!(&*word.bytes, b"-A" | b"--append" | b"-I" | b"--insert");
+        let has_verb = found.iter().any(is_verb);
+        if !has_verb {
+            let mut all = Vec::new();
+            words(b"-A c", &mut all).map_err(of_text)?;
+            all.append(&mut found);
+            found = all;
+        }
+        let command = Command::parse(family, &found, |_| false).map_err(of_text)?;
+        let chain = command.chain.clone().unwrap_or_default();
+        let nfts = |of: &[u8]| name(of.as_bstr()).map_err(|why| wrong(&why));
+        let (table, chain) = (nfts(table.as_bytes())?, nfts(&chain)?);
+        let family_word = NftFamily::from(family).name().unwrap_or_default();
+        let head = match (&command.verb, has_verb) {
+            (_, false) => String::new(),
+            (Verb::Append, _) => format!("add rule {family_word} {table} {chain} "),
+            (Verb::Insert(1), _) => format!("insert rule {family_word} {table} {chain} "),
+            _ => {
+                return Err(wrong(
+                    &"only -A, and -I without a number, say one rule by itself",
+                ));
+            }
+        };
+        let mut translation = Self::default();
+        for rule in command.spec.rules() {
+            match super::rule(&rule, family) {
+                Ok(said) => {
+                    translation.text += &format!("{head}{said}\n");
+                    translation.rules += 1;
+                }
+                Err(why) => {
+                    translation.text += &format!("# {rule}: {why}\n");
+                    translation.not_said.push(NotSaid {
+                        line: 1,
+                        text: rule.to_string(),
+                        why: why.to_string(),
+                    });
+                }
+            }
+        }
+        Ok(translation)
+    }
+}
+
+struct Reader {
+    family: Family,
+    tables: Vec<Table>,
+    translation: Translation,
+}
+
+impl Reader {
+    fn line(&mut self, line: usize, content: &[u8]) -> Result<(), NotRead> {
+        let wrong = |error: &str| NotRead {
+            line,
+            error: error.to_owned(),
+        };
+        let not_read = |error: ParseError| NotRead {
+            line,
+            error: error.to_string(),
+        };
+        if let Some(table) = content.strip_prefix(b"*") {
+            let table =
+                name(table.trim_ascii().as_bstr()).map_err(|why| wrong(&why.to_string()))?;
+            if self.tables.iter().any(|other| other.name == table) {
+                return Err(wrong(
+                    "the table is in the text already: one of each is translated",
+                ));
+            }
+            self.tables.push(Table {
+                name: table,
+                chains: Vec::new(),
+                numbers: HashMap::new(),
+            });
+            return Ok(());
+        }
+        let family = self.family;
+        let Some(table) = self.tables.last_mut() else {
+            return Err(wrong("it stands in no table: `*filter`, … comes first"));
+        };
+        if let Some(declared) = content.strip_prefix(b":") {
+            let mut fields = declared.fields_with(char::is_whitespace);
+            let (Some(chain), Some(policy)) = (fields.next(), fields.next()) else {
+                return Err(wrong("a chain and its policy are expected"));
+            };
+            let number = table.chain(family, chain.as_bstr());
+            return table
+                .set_policy(family, number, policy)
+                .map_err(|why| wrong(&why));
+        }
+        let (counters, content) = counters(content);
+        let mut found = Vec::new();
+        words(content, &mut found).map_err(not_read)?;
+        let is_chain = |name: &BStr| table.numbers.contains_key(name);
+        let command = Command::parse(family, &found, is_chain).map_err(not_read)?;
+        if command.for_other_family {
+            return Ok(());
+        }
+        let mut not_said = |why: String| {
+            let text = content.to_str_lossy().into_owned();
+            let comment = format!("# {}: {why}", text.replace(char::is_control, "?"));
+            self.translation.not_said.push(NotSaid { line, text, why });
+            comment
+        };
+        let chain = command.chain.as_ref();
+        let chain = chain.map(|chain| table.chain(family, chain.as_bstr()));
+        match (&command.verb, chain) {
+            (Verb::Append | Verb::Insert(_), Some(chain)) => {
+                let counters = counters.or(command.spec.counters);
+                let mut place = match command.verb {
+                    Verb::Insert(place) => Some(place.saturating_sub(1)),
+                    _ => None,
+                };
+                for rule in command.spec.rules() {
+                    let said = name(table.chains[chain].name.as_bstr())
+                        .and_then(|_| super::rule_with(&rule, family, counters));
+                    let said = match said {
+                        Ok(said) => {
+                            self.translation.rules += 1;
+                            Line::Rule(said)
+                        }
+                        Err(why) => Line::NotSaid(not_said(why.to_string())),
+                    };
+                    let lines = &mut table.chains[chain].lines;
+                    let at = place.map_or(lines.len(), |at| place_of_rule(lines, at));
+                    lines.insert(at, said);
+                    place = place.map(|place| place.saturating_add(1));
+                }
+            }
+            (Verb::NewChain, Some(_)) => {}
+            (Verb::Flush, Some(chain)) => table.chains[chain].lines.clear(),
+            (Verb::Flush, None) => {
+                table
+                    .chains
+                    .iter_mut()
+                    .for_each(|chain| chain.lines.clear());
+            }
+            (Verb::Policy(policy), Some(chain)) => {
+                let policy = policy.clone();
+                table
+                    .set_policy(family, chain, &policy)
+                    .map_err(|why| wrong(&why))?;
+            }
+            (_, chain) => {
+                let note = not_said("it is about rules that are there already".to_owned());
+                if let Some(chain) = chain {
+                    table.chains[chain].lines.push(Line::Note(note));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self) {
+        let out = &mut self.translation.text;
+        let family = word(self.family);
+        for table in &self.tables {
+            // Writing to a string does not fail.
+            let _ = writeln!(out, "table {family} {} {{", table.name);
+            for (index, chain) in table.chains.iter().enumerate() {
+                if index > 0 {
+                    out.push('\n');
+                }
+                let said = name(chain.name.as_bstr());
+                // A chain of which nothing can be said is one comment.
+                let comment = if said.is_err() { "# " } else { "" };
+                let shown = said
+                    .unwrap_or_else(|_| chain.name.to_str_lossy().replace(char::is_control, "?"));
+                let _ = writeln!(out, "\t{comment}chain {shown} {{");
+                let lines = chain.lines.iter().map(|line| match line {
+                    Line::Rule(line) | Line::NotSaid(line) | Line::Note(line) => line,
+                });
+                for line in chain.hook.iter().chain(lines) {
+                    let _ = writeln!(out, "\t{comment}\t{line}");
+                }
+                let _ = writeln!(out, "\t{comment}}}");
+            }
+            out.push_str("}\n");
+        }
+    }
+}
+
+/// Where among the lines of a chain the rule of this number stands, from 0, or would.
+fn place_of_rule(lines: &[Line], number: usize) -> usize {
+    let rules = lines
+        .iter()
+        .enumerate()
+        .filter(|(_, line)| !matches!(line, Line::Note(_)));
+    rules.map(|(at, _)| at).nth(number).unwrap_or(lines.len())
+}
+
+/// What stands in front of a rule: `[packets:bytes]`.
+fn counters(line: &[u8]) -> (Option<Counters>, &[u8]) {
+    let read = || {
+        let (counters, rest) = line.strip_prefix(b"[")?.split_once_str("]")?;
+        let (packets, bytes) = counters.split_once_str(":")?;
+        let number = |text: &[u8]| text.to_str().ok()?.parse().ok();
+        let counters = Counters {
+            packets: number(packets)?,
+            bytes: number(bytes)?,
+        };
+        Some((counters, rest.trim_ascii_start()))
+    };
+    match read() {
+        Some((counters, rest)) => (Some(counters), rest),
+        None => (None, line),
+    }
+}
+
+impl Table {
+    /// The number of the chain of this name, which is made if it is not there.
+    fn chain(&mut self, family: Family, name: &BStr) -> usize {
+        if let Some(number) = self.numbers.get(name) {
+            return *number;
+        }
+        self.chains.push(Chain {
+            name: name.to_owned(),
+            hook: None,
+            lines: Vec::new(),
+        });
+        let number = self.chains.len() - 1;
+        self.numbers.insert(name.to_owned(), number);
+        if builtin(&self.name, &name.to_str_lossy()).is_some() {
+            // What iptables makes of one that nothing is said of.
+            let _ = self.set_policy(family, number, b"ACCEPT");
+        }
+        number
+    }
+
+    fn set_policy(&mut self, family: Family, number: usize, policy: &[u8]) -> Result<(), String> {
+        let chain = &mut self.chains[number];
+        let policy = match policy {
+            b"-" => return Ok(()),
+            b"ACCEPT" => "accept",
+            b"DROP" => "drop",
+            other => return Err(format!("there is no policy {:?}", other.as_bstr())),
+        };
+        let Some(builtin) = builtin(&self.name, &chain.name.to_str_lossy()) else {
+            return Err(Untranslatable::Text(chain.name.to_string()).to_string());
+        };
+        chain.hook = Some(hook_of(family, &builtin, policy));
+        Ok(())
+    }
+}

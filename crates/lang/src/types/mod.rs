@@ -1,0 +1,141 @@
+//! The types of nft's language: what a value of bits is called and how it is written.
+
+mod symbols;
+
+use chainwright::nft::DataType;
+use chainwright::nft::build::ByteOrder;
+
+pub(super) use symbols::symbols;
+
+/// Types that nft numbers for itself and that no set of this crate's own making has.
+pub(super) const BITMASK: DataType = DataType(3);
+pub(super) const LL_ADDR: DataType = DataType(6);
+pub(super) const CT_LABEL: DataType = DataType(30);
+pub(super) const CT_EVENT: DataType = DataType(40);
+pub(super) const DATE: DataType = DataType(43);
+pub(super) const HOUR: DataType = DataType(44);
+pub(super) const DAY: DataType = DataType(45);
+
+/// Bytes of a packet that are no field's: a number that is written in hexadecimal digits. No type of nft's.
+pub(super) const RAW: DataType = DataType(u32::MAX);
+
+/// The subtype of an option of MPTCP, which nft 1.1 has names for and lists of versions before as a number. No type of this
+/// crate's own.
+pub(super) const MPTCP_SUBTYPE: DataType = DataType(u32::MAX - 1);
+
+/// An address in an option of IP, which nft lists of versions before 1.1 as a number. No type either.
+pub(super) const OPTION_ADDRESS: DataType = DataType(u32::MAX - 2);
+
+/// What the values of a type are made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Base {
+    /// A number, or a name for one.
+    Integer,
+    /// Bits, each with a name.
+    Bitmask,
+    /// Characters.
+    String,
+}
+
+/// What a type is.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Type {
+    pub(super) name: &'static str,
+    pub(super) base: Base,
+    /// Length of a value in bits; 0 if the type has none of its own.
+    pub(super) bits: u32,
+    /// Order of a value's bytes in a register.
+    pub(super) order: ByteOrder,
+}
+
+/// What is known of a type; `None` of a number that nft 1.0.6 does not know.
+pub(super) const fn info(data_type: DataType) -> Option<Type> {
+    use Base::{Bitmask, Integer, String};
+    use ByteOrder::{Host, Network};
+    let (name, base, bits, order) = match data_type {
+        DataType::VERDICT => ("verdict", Integer, 0, Host),
+        DataType::NF_PROTO => ("nf_proto", Integer, 8, Host),
+        BITMASK => ("bitmask", Bitmask, 0, Host),
+        DataType::INTEGER => ("integer", Integer, 0, Network),
+        DataType::STRING => ("string", String, 0, Host),
+        LL_ADDR => ("ll_addr", Integer, 0, Network),
+        DataType::IPV4_ADDR => ("ipv4_addr", Integer, 32, Network),
+        DataType::IPV6_ADDR => ("ipv6_addr", Integer, 128, Network),
+        DataType::ETHER_ADDR => ("ether_addr", Integer, 48, Network),
+        DataType::ETHER_TYPE => ("ether_type", Integer, 16, Network),
+        DataType::ARP_OP => ("arp_op", Integer, 16, Network),
+        DataType::INET_PROTO => ("inet_proto", Integer, 8, Network),
+        DataType::INET_SERVICE => ("inet_service", Integer, 16, Network),
+        DataType::ICMP_TYPE => ("icmp_type", Integer, 8, Network),
+        DataType::TCP_FLAG => ("tcp_flag", Bitmask, 8, Network),
+        DataType::DCCP_PKTTYPE => ("dccp_pkttype", Integer, 4, Network),
+        DataType::MH_TYPE => ("mh_type", Integer, 8, Network),
+        DataType::TIME => ("time", Integer, 64, Host),
+        DataType::MARK => ("mark", Integer, 32, Host),
+        DataType::IFACE_INDEX => ("iface_index", Integer, 32, Host),
+        DataType::IFACE_TYPE => ("iface_type", Integer, 16, Host),
+        DataType::REALM => ("realm", Integer, 32, Host),
+        DataType::CLASSID => ("classid", Integer, 32, Host),
+        DataType::UID => ("uid", Integer, 32, Host),
+        DataType::GID => ("gid", Integer, 32, Host),
+        DataType::CT_STATE => ("ct_state", Bitmask, 32, Host),
+        DataType::CT_DIR => ("ct_dir", Integer, 8, Host),
+        DataType::CT_STATUS => ("ct_status", Bitmask, 32, Host),
+        DataType::ICMPV6_TYPE => ("icmpv6_type", Integer, 8, Network),
+        CT_LABEL => ("ct_label", Bitmask, 128, Host),
+        DataType::PKT_TYPE => ("pkt_type", Integer, 8, Host),
+        DataType::ICMP_CODE => ("icmp_code", Integer, 8, Network),
+        DataType::ICMPV6_CODE => ("icmpv6_code", Integer, 8, Network),
+        DataType::ICMPX_CODE => ("icmpx_code", Integer, 8, Network),
+        DataType::DEVGROUP => ("devgroup", Integer, 32, Host),
+        DataType::DSCP => ("dscp", Integer, 6, Network),
+        DataType::ECN => ("ecn", Integer, 2, Network),
+        DataType::FIB_ADDRTYPE => ("fib_addrtype", Integer, 32, Host),
+        DataType::BOOLEAN => ("boolean", Integer, 1, Host),
+        CT_EVENT => ("ct_event", Bitmask, 32, Host),
+        DataType::IFNAME => ("ifname", String, 128, Host),
+        DataType::IGMP_TYPE => ("igmp_type", Integer, 8, Network),
+        DATE => ("time", Integer, 64, Host),
+        HOUR => ("hour", Integer, 32, Host),
+        DAY => ("day", Integer, 8, Host),
+        DataType::CGROUPSV2 => ("cgroupsv2", Integer, 64, Host),
+        _ => return None,
+    };
+    Some(Type {
+        name,
+        base,
+        bits,
+        order,
+    })
+}
+
+/// The order of the bytes of a value of this type in a register; numbers of no type's own are mostly the host's.
+pub(super) fn order(data_type: DataType) -> ByteOrder {
+    match data_type {
+        DataType::INTEGER | DataType::VALUE => ByteOrder::Host,
+        _ => info(data_type).map_or(ByteOrder::Host, |info| info.order),
+    }
+}
+
+/// Whether values of this type are bits with names.
+pub(super) fn is_bitmask(data_type: DataType) -> bool {
+    // The type without names is a number.
+    data_type != BITMASK && info(data_type).is_some_and(|info| info.base == Base::Bitmask)
+}
+
+/// Whether values of this type are characters.
+pub(super) fn is_string(data_type: DataType) -> bool {
+    info(data_type).is_some_and(|info| info.base == Base::String)
+}
+
+/// Whether prefixes of values of this type are written with a slash.
+pub(super) const fn has_prefixes(data_type: DataType) -> bool {
+    matches!(
+        data_type,
+        DataType::IPV4_ADDR
+            | DataType::IPV6_ADDR
+            | DataType::MARK
+            | DataType::STRING
+            | DataType::IFNAME
+    )
+}
