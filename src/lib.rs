@@ -26,7 +26,7 @@
 //! # }
 //! ```
 //!
-//! More tasks of this size: the [`guide`].
+//! More tasks of this size: the module `guide`, which the features `sandbox` and `diff` document.
 //!
 //! # Modules
 //!
@@ -40,7 +40,7 @@
 //! | [`legacy`] | the legacy tables: read, drafted, replaced |
 //! | [`netlink`] | sockets, messages, attributes, dumps, batches, errors |
 //! | [`ipset`] | names and indexes of ipset's sets |
-//! | [`conntrack`] | tracked connections: listed, deleted, watched (feature `conntrack`) |
+//! | `conntrack` | tracked connections: listed, deleted, watched (feature `conntrack`) |
 //! | [`netns`] | network namespaces, and private ones for tests |
 //!
 //! Other crates are built on this one: `chainwright-lang` (nft's language, as text and JSON), `chainwright-trace` (where a
@@ -55,18 +55,18 @@
 //!
 //! | feature | adds |
 //! |---|---|
-//! | `backup` | snapshots in files: [`nft::Snapshot::save`], [`nft::Snapshot::load`] |
-//! | `diff` | what differs between two snapshots: [`nft::Snapshot::diff`] |
+//! | `backup` | snapshots in files: `nft::Snapshot::save`, `nft::Snapshot::load` |
+//! | `diff` | what differs between two snapshots: `nft::Snapshot::diff` |
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
 //! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
-//! | `conntrack` | tracked connections: [`conntrack`] |
+//! | `conntrack` | tracked connections: `conntrack` |
 //! | `model` | `nft::live::FakeKernel`: an nf_tables in memory, to test without a kernel |
-//! | `sandbox` | private network namespaces for tests, without root: [`netns::Sandbox`], [`sandbox_tests!`] |
+//! | `sandbox` | private network namespaces for tests, without root: `netns::Sandbox`, `sandbox_tests!` |
 //!
 //! # Privileges
 //!
 //! Looking and changing take `CAP_NET_ADMIN` in the user namespace that owns the network namespace:
-//! root, or anybody inside a [`netns::Sandbox`].
+//! root, or anybody inside a `netns::Sandbox`.
 
 #![deny(unsafe_code)]
 

@@ -86,7 +86,7 @@ pub enum Error {
     /// lets only a process enter that has a single thread
     /// ([user_namespaces(7)](https://man7.org/linux/man-pages/man7/user_namespaces.7.html)).
     ///
-    /// Call [`become_namespace_root`](super::become_namespace_root) first in `main`, before any
+    /// Call `become_namespace_root` first in `main`, before any
     /// other thread (an async runtime, a logger, the test harness) is started, or run the program
     /// as root or under `unshare --user --map-root-user`.
     #[error(

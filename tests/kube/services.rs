@@ -223,7 +223,7 @@ fn iptables_legacy_is_what_kube_proxy_writes() {
 
 /// How many changes of each kind there are each way while flows come.
 fn commits() -> usize {
-    from_env("FLOOD_COMMITS", 40)
+    from_env("FLOOD_COMMITS", 12)
 }
 
 #[test]

@@ -46,7 +46,7 @@ pub fn update(mirror: &mut Mirror) -> Result<usize, BoxError> {
 /// The ruleset must have a rule, so two chains at least, and is there afterwards.
 ///
 /// # Errors
-/// Those of the ruleset's loading, of the mirror, and of committing; [`Error::Measure`] if events were lost, or
+/// Those of the ruleset's loading, of the mirror, and of committing; [`Error`](crate::Error) if events were lost, or
 /// something else was to be done than what one rule takes.
 pub fn one_rule(ruleset: KubeProxy, rounds: usize) -> Result<OneRule, BoxError> {
     let (family, table) = ruleset.table();

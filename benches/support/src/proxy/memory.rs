@@ -21,7 +21,7 @@ pub struct Memory {
 /// process keeps all answers to the end, and measures nothing before, so that nothing that was freed is taken again.
 ///
 /// # Errors
-/// Those of syncing; [`Error::Measure`] if `/proc` does not say.
+/// Those of syncing; [`Error`](crate::Error) if `/proc` does not say.
 pub fn memory(cluster: Cluster, layout: Layout) -> Result<Memory, BoxError> {
     let before = resident()?;
     let mut services = cluster.services();

@@ -199,7 +199,7 @@ impl Snapshot {
     /// What is to be done so that the tables of another snapshot are as that shows them, where now is what
     /// this one shows: as few operations as possible.
     ///
-    /// Compared is as by [`diff`](Snapshot::diff): without handles, counters and the rest of timeouts. A
+    /// The comparison is that of `Snapshot::diff` (feature `diff`): without handles, counters and the rest of timeouts. A
     /// rule that is the same on both sides is not touched; which of several do stay is decided by the
     /// shortest list of changes, unless the kernel can write all rules of the chain in less time ([`Plan::replaced`]). The
     /// names of anonymous sets and chains are the kernel's, and are not compared.
