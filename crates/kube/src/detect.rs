@@ -6,7 +6,7 @@
 //! nothing, since that itself followed the hint, or a default where there was none.
 //!
 //! ```
-//! # fn main() -> Result<(), chainwright::Error> {
+//! # fn main() -> Result<(), chainwright_kube::Error> {
 //! # chainwright::netns::Sandbox::new()?.run(|| {
 //! use chainwright_kube::detect::{Detector, Verdict};
 //! use chainwright_kube::kubelet::Kubelet;
@@ -16,7 +16,7 @@
 //! assert_eq!(detector.look().verdict(), Verdict::Undetermined);
 //! Kubelet::new().ensure(&mut Connection::open()?)?;
 //! assert_eq!(detector.look().verdict(), Verdict::Nft);
-//! # Ok::<(), chainwright::Error>(()) })?
+//! # Ok::<(), chainwright_kube::Error>(()) })?
 //! # }
 //! ```
 

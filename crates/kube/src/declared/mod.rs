@@ -208,7 +208,7 @@ impl Through<'_> {
 /// Chains, jumps and rules that are to be there.
 ///
 /// ```
-/// # fn main() -> Result<(), chainwright::Error> {
+/// # fn main() -> Result<(), chainwright_kube::Error> {
 /// # chainwright::netns::Sandbox::new()?.run(|| {
 /// use chainwright::iptables::{Family, Iptables};
 /// use chainwright_kube::declared::Declared;
@@ -219,7 +219,7 @@ impl Through<'_> {
 /// assert_eq!(declared.check(&mut iptables)?.len(), 3);
 /// declared.ensure(&mut iptables)?;
 /// assert!(declared.check(&mut iptables)?.is_empty());
-/// # Ok::<(), chainwright::Error>(()) })?
+/// # Ok::<(), chainwright_kube::Error>(()) })?
 /// # }
 /// ```
 #[derive(Debug, Clone, Default)]

@@ -76,7 +76,7 @@ const RARE: [&str; 6] = [
 
 /// The rules of the test lines, of a family.
 fn rules(family: Family) -> Vec<Rule> {
-    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/rules");
+    let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/rules");
     let rare = RARE.iter();
     let mut rules: Vec<Rule> = rare
         .filter_map(|line| Rule::parse(family, line).ok())

@@ -5,7 +5,9 @@ use std::path::{Path, PathBuf};
 use super::*;
 
 fn directory(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../..")
+        .join(name)
 }
 
 /// Every text of a directory.

@@ -117,7 +117,7 @@ fn a_large_set_is_read_in_little_time() {
 fn any_beginning_of_a_text_is_read_or_refused() {
     let text = std::fs::read_to_string(concat!(
         env!("CARGO_MANIFEST_DIR"),
-        "/tests/rulesets/scenario-container-host.nft"
+        "/../../tests/rulesets/scenario-container-host.nft"
     ));
     let text = text.expect("it is there");
     for end in (0..text.len()).filter(|end| text.is_char_boundary(*end)) {
