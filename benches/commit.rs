@@ -1,6 +1,6 @@
 //! Committing, against sending the same bytes prepared beforehand.
 //!
-//! `cargo bench --features measure --bench commit [-- CHAINS]`
+//! `cargo bench --bench commit [-- CHAINS]`
 
 mod common;
 

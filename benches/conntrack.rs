@@ -1,7 +1,7 @@
 //! Listing the table of connections, against the same request with its replies thrown away; and deleting entries by name,
 //! against the same requests prepared beforehand.
 //!
-//! `cargo bench --features measure,conntrack --bench conntrack [-- ENTRIES …]`. A network namespace has at most
+//! `cargo bench --features conntrack --bench conntrack [-- ENTRIES …]`. A network namespace has at most
 //! `net.netfilter.nf_conntrack_max` of them, where that of the first namespace counts for all: more are in several
 //! namespaces, of which each is listed, one after the other. To the kernel they are one hash table, through all of which
 //! it goes for each namespace.

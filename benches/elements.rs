@@ -1,7 +1,7 @@
 //! Adding the elements of a map in one transaction, against the same bytes prepared beforehand; and
 //! listing them, against the same request with its replies thrown away.
 //!
-//! `cargo bench --features measure --bench elements [-- ELEMENTS …]`
+//! `cargo bench --bench elements [-- ELEMENTS …]`
 
 mod common;
 

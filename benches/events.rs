@@ -1,7 +1,7 @@
 //! From a flush to the event that tells of it: the monitor, against a bare socket that looks for the end of the
 //! transaction and throws all away.
 //!
-//! `cargo bench --features measure --bench events [-- CHAINS]`
+//! `cargo bench --bench events [-- CHAINS]`
 
 mod common;
 

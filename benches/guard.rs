@@ -1,7 +1,7 @@
 //! From a flush to kubelet's set being whole again, beside what a bare socket takes to be told; and what it takes to find
 //! out which backend a node uses.
 //!
-//! `cargo bench --features measure,kube --bench guard [-- CHAINS…]`
+//! `cargo bench --bench guard [-- CHAINS…]`
 
 mod common;
 

@@ -6,7 +6,7 @@
 //! chain. Of rules it is taken over a walk through a snapshot that was read before: every rule, and
 //! every expression of each in its typed form.
 //!
-//! `cargo bench --features measure --bench instructions [-- CHAINS]`
+//! `cargo bench --bench instructions [-- CHAINS]`
 
 mod common;
 

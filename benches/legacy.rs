@@ -2,7 +2,7 @@
 //!
 //! The table is loaded by `iptables-legacy-restore` (package `iptables`), which this bench needs.
 //!
-//! `cargo bench --features measure --bench legacy [-- CHAINS]`
+//! `cargo bench --bench legacy [-- CHAINS]`
 
 mod common;
 

@@ -1,7 +1,7 @@
 //! Listing chains, against the same request with its replies thrown away; asking again for the same
 //! generation; looking one chain up.
 //!
-//! `cargo bench --features measure --bench listing [-- COUNT …]`
+//! `cargo bench --bench listing [-- COUNT …]`
 
 mod common;
 

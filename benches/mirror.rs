@@ -2,7 +2,7 @@
 //! against the memory that a comparison has to read; when a waiting listener has the end of a transaction, a bare
 //! socket and the monitor; look-ups, and memory.
 //!
-//! `cargo bench --features measure --bench mirror [-- CHAINS ELEMENTS LOOK-UPS]`
+//! `cargo bench --bench mirror [-- CHAINS ELEMENTS LOOK-UPS]`
 //!
 //! That look-ups ask nothing of the kernel is seen from outside: the number of system calls is the same for ten of
 //! them and for ten million (`strace -fc BENCH 1000 0 10`, `strace -fc BENCH 1000 0 10000000`).

@@ -2,7 +2,7 @@
 //! endpoint or a service more or fewer, with as many and as few services there; a rolling restart; a restart of the
 //! agent; memory; and the first packet of a connection, beside the other layouts.
 //!
-//! `cargo bench --features measure,kube --bench services [-- SERVICES… [memory|cold|changes|rolling|restart|packets]…]`: of
+//! `cargo bench --bench services [-- SERVICES… [memory|cold|changes|rolling|restart|packets]…]`: of
 //! how many services there are when one changes and for packets, and what alone is measured. The command's `bench
 //! services` does the same in all layouts.
 //!

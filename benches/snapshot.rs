@@ -5,7 +5,7 @@
 //! What the one dump takes the kernel grows with the square of the rules: it is left out above 20,000
 //! chains, where it is the dearer one by far.
 //!
-//! `cargo bench --features measure --bench snapshot [-- CHAINS …]`
+//! `cargo bench --bench snapshot [-- CHAINS …]`
 
 mod common;
 

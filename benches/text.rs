@@ -5,7 +5,7 @@
 //! The ruleset is kube-proxy's in its nftables mode, of so many services with an endpoint each; the map has so many
 //! elements from an address to another one.
 //!
-//! `cargo bench --features measure,kube,text --bench text [-- SERVICES ELEMENTS]`
+//! `cargo bench --bench text [-- SERVICES ELEMENTS]`
 
 mod common;
 

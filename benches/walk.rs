@@ -4,7 +4,7 @@
 //! What walks share is made by the first of them: that, and the jump graph of the same ruleset, are measured beside what
 //! reading the ruleset takes.
 //!
-//! `cargo bench --features measure --bench walk [-- CHAINS …]`
+//! `cargo bench --bench walk [-- CHAINS …]`
 
 mod common;
 

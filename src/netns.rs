@@ -9,8 +9,8 @@
 //! - [`Netns`] is a handle to a namespace that exists: the caller's, a named one
 //!   (`ip netns add`), a process's, or a file's.
 //! - `Sandbox` is a new, private namespace that disappears with its handle. It needs no root
-//!   privileges: see `become_namespace_root`, and for tests `sandbox_tests!`. All three are of the feature `sandbox`, which is for
-//!   `[dev-dependencies]`.
+//!   privileges: see `become_namespace_root`, and for tests `sandbox_tests!`. All three are of the feature
+//!   `sandbox`, which is for `[dev-dependencies]`.
 //!
 //! ```
 //! use chainwright::netns::Sandbox;
