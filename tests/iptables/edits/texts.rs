@@ -302,7 +302,7 @@ fn policies_count_from_what_the_text_says() {
             );
         }
     }
-    // Counters that are said twice.
+    // Counters that are given twice.
     for (arguments, is_taken) in [("--noflush", true), ("--noflush --counters", false)] {
         for backend in [Backend::Nft, Backend::Legacy] {
             let text = "*filter\n[9:900] -A INPUT -p tcp -c 3 4\nCOMMIT\n";

@@ -505,7 +505,7 @@ pub(crate) fn made_anew(times: usize) {
     assert_eq!(tools.run("nft list tables").matches("kube-").count(), 0);
 }
 
-/// The same of kube-proxy's layout, of which somebody changed a map that cannot be repaired: the flat layout's stand-in
+/// The same for kube-proxy's layout after another program changed a map that cannot be repaired: the flat layout's stand-in
 /// serves meanwhile.
 pub(crate) fn made_anew_in_chains(times: usize) {
     let field = Field::new();

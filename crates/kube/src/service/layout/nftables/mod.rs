@@ -318,7 +318,7 @@ impl Nftables {
         Ok(in_order.made() + usize::from(!plan.is_empty()))
     }
 
-    /// The next transaction of those that lead to what is desired.
+    /// Returns the next transaction towards the desired table.
     fn next_repair(
         &self,
         now: &Snapshot,
@@ -349,8 +349,8 @@ impl Nftables {
                 &other
             }
         };
-        // A packet is looked up in the firewall first, and sees of each look-up what is there by then: firewalls come before
-        // what leads to the addresses that they are of, and may go with it.
+        // The kernel looks a packet up in the firewall first, and each look-up sees the elements of its moment: a firewall is
+        // added before the addresses that it protects, and may be removed together with them.
         let firewalls = firewalls.into_iter();
         let stages = firewalls
             .flat_map(|firewalls| [(firewalls, Stage::New), (firewalls, Stage::Comes)])
