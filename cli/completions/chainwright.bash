@@ -22,9 +22,6 @@ _chainwright() {
             chainwright,backup)
                 cmd="chainwright__subcmd__backup"
                 ;;
-            chainwright,bench)
-                cmd="chainwright__subcmd__bench"
-                ;;
             chainwright,chains)
                 cmd="chainwright__subcmd__chains"
                 ;;
@@ -33,9 +30,6 @@ _chainwright() {
                 ;;
             chainwright,completions)
                 cmd="chainwright__subcmd__completions"
-                ;;
-            chainwright,demo)
-                cmd="chainwright__subcmd__demo"
                 ;;
             chainwright,detect)
                 cmd="chainwright__subcmd__detect"
@@ -121,74 +115,11 @@ _chainwright() {
             chainwright,why)
                 cmd="chainwright__subcmd__why"
                 ;;
-            chainwright__subcmd__bench,chains)
-                cmd="chainwright__subcmd__bench__subcmd__chains"
-                ;;
-            chainwright__subcmd__bench,commit)
-                cmd="chainwright__subcmd__bench__subcmd__commit"
-                ;;
-            chainwright__subcmd__bench,elements)
-                cmd="chainwright__subcmd__bench__subcmd__elements"
-                ;;
-            chainwright__subcmd__bench,events)
-                cmd="chainwright__subcmd__bench__subcmd__events"
-                ;;
-            chainwright__subcmd__bench,help)
-                cmd="chainwright__subcmd__bench__subcmd__help"
-                ;;
-            chainwright__subcmd__bench,mirror)
-                cmd="chainwright__subcmd__bench__subcmd__mirror"
-                ;;
-            chainwright__subcmd__bench,restore)
-                cmd="chainwright__subcmd__bench__subcmd__restore"
-                ;;
-            chainwright__subcmd__bench,rules)
-                cmd="chainwright__subcmd__bench__subcmd__rules"
-                ;;
-            chainwright__subcmd__bench,save)
-                cmd="chainwright__subcmd__bench__subcmd__save"
-                ;;
-            chainwright__subcmd__bench,services)
-                cmd="chainwright__subcmd__bench__subcmd__services"
-                ;;
-            chainwright__subcmd__bench__subcmd__help,chains)
-                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__chains"
-                ;;
-            chainwright__subcmd__bench__subcmd__help,commit)
-                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__commit"
-                ;;
-            chainwright__subcmd__bench__subcmd__help,elements)
-                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__elements"
-                ;;
-            chainwright__subcmd__bench__subcmd__help,events)
-                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__events"
-                ;;
-            chainwright__subcmd__bench__subcmd__help,help)
-                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__help"
-                ;;
-            chainwright__subcmd__bench__subcmd__help,mirror)
-                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__mirror"
-                ;;
-            chainwright__subcmd__bench__subcmd__help,restore)
-                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__restore"
-                ;;
-            chainwright__subcmd__bench__subcmd__help,rules)
-                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__rules"
-                ;;
-            chainwright__subcmd__bench__subcmd__help,save)
-                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__save"
-                ;;
-            chainwright__subcmd__bench__subcmd__help,services)
-                cmd="chainwright__subcmd__bench__subcmd__help__subcmd__services"
-                ;;
             chainwright__subcmd__help,apply)
                 cmd="chainwright__subcmd__help__subcmd__apply"
                 ;;
             chainwright__subcmd__help,backup)
                 cmd="chainwright__subcmd__help__subcmd__backup"
-                ;;
-            chainwright__subcmd__help,bench)
-                cmd="chainwright__subcmd__help__subcmd__bench"
                 ;;
             chainwright__subcmd__help,chains)
                 cmd="chainwright__subcmd__help__subcmd__chains"
@@ -198,9 +129,6 @@ _chainwright() {
                 ;;
             chainwright__subcmd__help,completions)
                 cmd="chainwright__subcmd__help__subcmd__completions"
-                ;;
-            chainwright__subcmd__help,demo)
-                cmd="chainwright__subcmd__help__subcmd__demo"
                 ;;
             chainwright__subcmd__help,detect)
                 cmd="chainwright__subcmd__help__subcmd__detect"
@@ -286,33 +214,6 @@ _chainwright() {
             chainwright__subcmd__help,why)
                 cmd="chainwright__subcmd__help__subcmd__why"
                 ;;
-            chainwright__subcmd__help__subcmd__bench,chains)
-                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__chains"
-                ;;
-            chainwright__subcmd__help__subcmd__bench,commit)
-                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__commit"
-                ;;
-            chainwright__subcmd__help__subcmd__bench,elements)
-                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__elements"
-                ;;
-            chainwright__subcmd__help__subcmd__bench,events)
-                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__events"
-                ;;
-            chainwright__subcmd__help__subcmd__bench,mirror)
-                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__mirror"
-                ;;
-            chainwright__subcmd__help__subcmd__bench,restore)
-                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__restore"
-                ;;
-            chainwright__subcmd__help__subcmd__bench,rules)
-                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__rules"
-                ;;
-            chainwright__subcmd__help__subcmd__bench,save)
-                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__save"
-                ;;
-            chainwright__subcmd__help__subcmd__bench,services)
-                cmd="chainwright__subcmd__help__subcmd__bench__subcmd__services"
-                ;;
             chainwright__subcmd__help__subcmd__kubelet,check)
                 cmd="chainwright__subcmd__help__subcmd__kubelet__subcmd__check"
                 ;;
@@ -353,7 +254,7 @@ _chainwright() {
 
     case "${cmd}" in
         chainwright)
-            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="-h -V --netns --json --help --version chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 1 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -416,440 +317,6 @@ _chainwright() {
                     return 0
                     ;;
                 -t)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench)
-            opts="-h --netns --json --help chains rules commit events mirror restore save services elements help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__chains)
-            opts="-h --count --rounds --plot --netns --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rounds)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --plot)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__commit)
-            opts="-h --count --rounds --netns --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rounds)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__elements)
-            opts="-h --count --rounds --netns --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rounds)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__events)
-            opts="-h --count --rounds --netns --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rounds)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__help)
-            opts="chains rules commit events mirror restore save services elements help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__help__subcmd__chains)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__help__subcmd__commit)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__help__subcmd__elements)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__help__subcmd__events)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__help__subcmd__help)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__help__subcmd__mirror)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__help__subcmd__restore)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__help__subcmd__rules)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__help__subcmd__save)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__help__subcmd__services)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__mirror)
-            opts="-h --count --rounds --netns --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rounds)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__restore)
-            opts="-h --count --rounds --backend --tools --netns --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rounds)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__rules)
-            opts="-h --count --rounds --netns --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rounds)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__save)
-            opts="-h --count --rounds --backend --tools --netns --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rounds)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --backend)
-                    COMPREPLY=($(compgen -W "nft legacy all" -- "${cur}"))
-                    return 0
-                    ;;
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__bench__subcmd__services)
-            opts="-h --count --rounds --endpoints --layout --others-at-most --plot --netns --json --help"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --count)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --rounds)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --endpoints)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --layout)
-                    COMPREPLY=($(compgen -W "flat nftables iptables-nft iptables-legacy" -- "${cur}"))
-                    return 0
-                    ;;
-                --others-at-most)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                --plot)
                     COMPREPLY=($(compgen -f "${cur}"))
                     return 0
                     ;;
@@ -954,24 +421,6 @@ _chainwright() {
             ;;
         chainwright__subcmd__completions)
             opts="-h --netns --json --help bash zsh fish"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                --netns)
-                    COMPREPLY=($(compgen -f "${cur}"))
-                    return 0
-                    ;;
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__demo)
-            opts="-h --netns --json --help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1187,7 +636,7 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help)
-            opts="chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets bench demo completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
+            opts="chains rules sets list apply backup rollback reconcile diff graph save restore cleanup migrate doctor translate nft detect guard kubelet watch trace why trace-packets completions man iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore help"
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 2 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
                 return 0
@@ -1228,146 +677,6 @@ _chainwright() {
             COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
             return 0
             ;;
-        chainwright__subcmd__help__subcmd__bench)
-            opts="chains rules commit events mirror restore save services elements"
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__bench__subcmd__chains)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__bench__subcmd__commit)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__bench__subcmd__elements)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__bench__subcmd__events)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__bench__subcmd__mirror)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__bench__subcmd__restore)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__bench__subcmd__rules)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__bench__subcmd__save)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__bench__subcmd__services)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 4 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
         chainwright__subcmd__help__subcmd__chains)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
@@ -1397,20 +706,6 @@ _chainwright() {
             return 0
             ;;
         chainwright__subcmd__help__subcmd__completions)
-            opts=""
-            if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
-                COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-                return 0
-            fi
-            case "${prev}" in
-                *)
-                    COMPREPLY=()
-                    ;;
-            esac
-            COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )
-            return 0
-            ;;
-        chainwright__subcmd__help__subcmd__demo)
             opts=""
             if [[ ${cur} == -* || ${COMP_CWORD} -eq 3 ]] ; then
                 COMPREPLY=( $(compgen -W "${opts}" -- "${cur}") )

@@ -40,19 +40,6 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// What stands for `--backend BACKEND --match PATTERN --rules`.
-    pub(crate) fn matching(backend: Backend, pattern: &str) -> Result<Self, Error> {
-        Ok(Self {
-            scope: Scope::of(backend),
-            pattern: Some(
-                pattern
-                    .parse()
-                    .map_err(|error: fast_glob::Error| Error::Other(error.to_string()))?,
-            ),
-            rules: true,
-        })
-    }
-
     /// Whether a chain's name matches.
     fn admits(&self, chain: &BStr) -> bool {
         admits(self.pattern.as_ref(), chain)
@@ -204,7 +191,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
 }
 
 /// Lists the chains of the calling thread's network namespace.
-pub(crate) fn list(args: &Args, each: &mut Each<'_>) -> Result<Found, Error> {
+fn list(args: &Args, each: &mut Each<'_>) -> Result<Found, Error> {
     let mut found = Found::default();
     found.nft(args.scope.place.listed(), || {
         Ok(((), list_nft(args, each)?))

@@ -7,11 +7,9 @@
 mod apply;
 mod backup;
 mod behavior_diff;
-mod bench;
 mod chains;
 mod cleanup;
 mod completions;
-mod demo;
 mod detect;
 mod diff;
 mod doctor;
@@ -51,7 +49,7 @@ mod xtables_monitor;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use chainwright::netns::{Netns, become_namespace_root};
+use chainwright::netns::Netns;
 use clap::{Parser, Subcommand};
 
 use multicall::Called;
@@ -66,7 +64,7 @@ Exit codes:
 /// List, keep, compare and repair a Linux node's packet-filter tables
 ///
 /// Talks to the kernel itself: to nf_tables over netlink, to the legacy x_tables by getsockopt and
-/// setsockopt. No other program is started, except by `bench`, to compare with. Looking changes nothing: no
+/// setsockopt, and starts no other program. Looking changes nothing: no
 /// table is made, no module is loaded. Looking and changing both need CAP_NET_ADMIN over the network
 /// namespace: root has it, and so has anybody in a namespace of their own.
 #[derive(Parser)]
@@ -111,8 +109,6 @@ enum Verb {
     Trace(trace::Args),
     Why(why::Args),
     TracePackets(trace_packets::Args),
-    Bench(bench::Args),
-    Demo(demo::Args),
     Completions(completions::Args),
     Man(man::Args),
     #[command(flatten)]
@@ -152,10 +148,6 @@ fn run(command: &Command) -> Result<Exit, Error> {
         .as_ref()
         .map(Netns::from_name_or_path)
         .transpose()?;
-    if matches!(command.verb, Verb::Bench(_) | Verb::Demo(_)) {
-        // Their private namespaces. This must come before any other thread is started.
-        become_namespace_root()?;
-    }
     if matches!(command.verb, Verb::Guard(_)) {
         // In every thread, so before there is another.
         guard::hold_signals()?;
@@ -193,8 +185,6 @@ impl Verb {
             Self::Trace(args) => trace::run(args, json),
             Self::Why(args) => why::run(args, json),
             Self::TracePackets(args) => trace_packets::run(args, json),
-            Self::Bench(args) => bench::run(args, json),
-            Self::Demo(args) => demo::run(args, json),
             Self::Completions(args) => completions::run(args),
             Self::Man(args) => man::run(args),
             Self::Program(program) => Ok(Exit::Code(program.run())),
@@ -240,8 +230,6 @@ mod tests {
             }
             let others = [
                 "apply",
-                "bench",
-                "demo",
                 "detect",
                 "completions",
                 "list",

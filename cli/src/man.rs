@@ -7,7 +7,7 @@ use crate::output::{Error, Exit, Output, note};
 /// `chainwright man rollback | man -l -` shows the one of a verb. Packages install the files of `man`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Which verb's, `bench chains` for instance; the command's own if there is none
+    /// Which verb's, `kubelet check` for instance; the command's own if there is none
     #[arg(value_name = "VERB")]
     verb: Vec<String>,
 }
@@ -48,17 +48,6 @@ const PAGES: &[(&str, &str)] = pages![
     "chainwright-trace",
     "chainwright-why",
     "chainwright-trace-packets",
-    "chainwright-bench",
-    "chainwright-bench-chains",
-    "chainwright-bench-rules",
-    "chainwright-bench-commit",
-    "chainwright-bench-events",
-    "chainwright-bench-mirror",
-    "chainwright-bench-restore",
-    "chainwright-bench-save",
-    "chainwright-bench-services",
-    "chainwright-bench-elements",
-    "chainwright-demo",
     "chainwright-completions",
     "chainwright-man",
     "chainwright-iptables",

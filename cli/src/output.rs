@@ -48,9 +48,6 @@ pub(crate) enum Error {
     /// Of Kubernetes' chains.
     #[error(transparent)]
     Kube(kube::Error),
-    /// Of a measurement.
-    #[error(transparent)]
-    Measured(chainwright_bench::BoxError),
     /// Standard output does not take any more.
     #[error("cannot write to standard output")]
     Output(#[source] io::Error),
@@ -69,10 +66,6 @@ impl<E: Into<kube::Error>> From<E> for Error {
 }
 
 impl Error {
-    pub(crate) fn measured(error: impl Into<chainwright_bench::BoxError>) -> Self {
-        Self::Measured(error.into())
-    }
-
     /// The netlink error behind it, if there is one.
     pub(crate) fn netlink(&self) -> Option<&netlink::Error> {
         match self {

@@ -177,17 +177,6 @@ impl Selection {
 }
 
 impl Scope {
-    /// What stands for `--backend BACKEND`.
-    pub(crate) fn of(backend: Backend) -> Self {
-        Self {
-            place: Selection {
-                backend: Some(backend),
-                ..Selection::default()
-            },
-            table: None,
-        }
-    }
-
     /// The same place, and all tables there.
     pub(crate) fn of_all_tables(&self) -> Self {
         Self {

@@ -6,7 +6,7 @@
 //! Rounds of the two alternate ([`alternate`]), and what counts is the median of the rounds' ratios of
 //! the thread's CPU time, which includes the kernel's work.
 //!
-//! The benches of the repository and `chainwright bench` are built on this.
+//! The benches of the repository and `chainwright-bench` are built on this.
 
 mod addresses;
 mod cluster;

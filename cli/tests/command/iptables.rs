@@ -377,8 +377,6 @@ fn the_exit_code_is_kept_when_the_reader_leaves() {
         (format!("diff {path} {path}.2"), 1),
         ("restore --json -n /dev/null".to_owned(), 0),
         ("restore /nowhere".to_owned(), 2),
-        ("bench chains 10 --rounds 1".to_owned(), 0),
-        ("bench save 5 --rounds 1 --backend nft --json".to_owned(), 0),
         ("completions bash".to_owned(), 0),
         ("man".to_owned(), 0),
         ("man nix".to_owned(), 1),

@@ -436,7 +436,7 @@ fn a_namespace_that_is_not_there() {
         ("/dev/null", "not a network namespace"),
         ("", "cannot be the name of a network namespace"),
     ] {
-        for verb in [&["chains"][..], &["kubelet", "check"], &["demo"]] {
+        for verb in [&["chains"][..], &["kubelet", "check"]] {
             let arguments = [verb, &["--netns", argument]].concat();
             let ran = run_here(&arguments).expect(2);
             assert_eq!(ran.out, "");
@@ -570,47 +570,4 @@ fn a_listing_is_of_one_generation_or_says_so() {
             std::panic::resume_unwind(panic);
         }
     });
-}
-
-#[test]
-fn the_demo_shows_what_it_says() {
-    // In no sandbox: it makes its own.
-    let ran = run_here(&["demo", "--json"]).expect(0);
-    json::check("demo", &[&ran]);
-    let report = ran.value();
-    let phases = report["phases"].as_array().unwrap();
-    let names: Vec<_> = phases.iter().map(|phase| &phase["name"]).collect();
-    assert_eq!(names, ["commands", "repaired", "transactions"]);
-    let number = |phase: &Value, key: &str| phase[key].as_f64().unwrap();
-    for phase in phases {
-        assert!(number(phase, "looks") > 100.0, "{phase}");
-        assert!(number(phase, "misses") <= number(phase, "looks"), "{phase}");
-        assert!(
-            number(phase, "longest_gap_ms") <= number(phase, "missing_ms"),
-            "{phase}"
-        );
-        assert!(
-            number(phase, "missing_ms") <= number(phase, "duration_ms"),
-            "{phase}"
-        );
-    }
-    let [commands, repaired, transactions] = &phases[..] else {
-        panic!("{report}");
-    };
-    assert!(number(commands, "misses") > 0.0, "{commands}");
-    assert!(number(commands, "longest_gap_ms") > 100.0, "{commands}");
-    assert!(
-        number(repaired, "missing_ms") < number(commands, "missing_ms"),
-        "{repaired} {commands}"
-    );
-    assert_eq!(transactions["misses"], 0, "{transactions}");
-    assert_eq!(transactions["restarts"], 100);
-
-    let listed = report["chains"].as_array().unwrap();
-    let of = |backend: &str| listed.iter().filter(|l| l["backend"] == backend).count();
-    assert_eq!(of("nft"), 9);
-    match report["legacy_unavailable"].as_str() {
-        None => assert_eq!(of("legacy"), 3),
-        Some(why) => assert!(!why.is_empty()),
-    }
 }

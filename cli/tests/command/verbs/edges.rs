@@ -20,7 +20,7 @@ fn help_is_as_wide_as_the_terminal() {
             .max()
             .unwrap()
     };
-    for verb in ["chains", "rollback", "restore", "bench"] {
+    for verb in ["chains", "rollback", "restore"] {
         for arguments in [&[verb, "--help"][..], &["help", verb], &[verb, "-h"]] {
             let narrow = widest("60", arguments);
             assert!(narrow <= 60, "{arguments:?}: {narrow}");
@@ -92,7 +92,7 @@ fn completions_and_manual_pages_are_printed() {
     for (verb, said) in [
         (&[][..], ".TH chainwright 8"),
         (&["rollback"], ".TH chainwright-rollback 8"),
-        (&["bench", "chains"], ".TH chainwright-bench-chains 8"),
+        (&["kubelet", "check"], ".TH chainwright-kubelet-check 8"),
     ] {
         let ran = run_here(&[&["man"], verb].concat()).expect(0);
         assert!(ran.out.contains(said), "{}", ran.out);
@@ -134,8 +134,6 @@ fn wrong_arguments_are_told() {
         "kubelet",
         "watch",
         "trace-packets",
-        "bench",
-        "demo",
         "completions",
         "man",
         "--netns",

@@ -251,22 +251,6 @@ fn every_key_is_documented_and_every_documented_key_is_printed() {
 }
 
 #[test]
-fn what_is_measured_is_documented() {
-    let bench = |arguments: &[&str]| {
-        let all = [&["bench"], arguments, &["--rounds", "1", "--json"]].concat();
-        run_here(&all).expect(0)
-    };
-    let runs = [
-        bench(&["chains", "10"]),
-        bench(&["elements", "10"]),
-        bench(&["mirror", "10"]),
-        bench(&["save", "5", "--backend", "nft"]),
-        bench(&["services", "1000", "--layout", "flat"]),
-    ];
-    check("bench", &runs.iter().collect::<Vec<_>>());
-}
-
-#[test]
 fn what_a_guard_tells_is_documented() {
     let sandbox = sandbox();
     let tools = Tools::new(&sandbox);

@@ -1,5 +1,4 @@
-//! The programs to compare with: the only ones that chainwright ever starts. `chainwright bench` is there to measure
-//! beside them, which is the one purpose for which a program may be started.
+//! Programs to compare with.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -7,17 +6,17 @@ use std::process::{Command, Stdio};
 
 use chainwright_bench::{Contender, Measured, alternate_prepared, once};
 
-use crate::output::Error;
+use super::Error;
 
 /// A program and its arguments.
-pub(super) type Tool<'a> = (&'static str, &'a [&'a str]);
+pub(crate) type Tool<'a> = (&'static str, &'a [&'a str]);
 
 /// How many rounds the tools are measured for, at most: one takes them seconds.
 const ROUNDS: usize = 3;
 
 /// Measures the tools that are installed against the floor, in rounds of their own: a tool leaves the
 /// caches to whoever comes after it. The answer includes which tools are not installed.
-pub(super) fn compare(
+pub(crate) fn compare(
     rounds: usize,
     prepare: &mut dyn FnMut() -> Result<(), Error>,
     floor: Contender<'_, Error>,
@@ -47,7 +46,7 @@ pub(super) fn compare(
 
 /// Runs a tool once, for one takes minutes, as a multiple of a floor that was measured before; `None` if it
 /// is not installed. The legacy tools lock `lock`, not the host's file.
-pub(super) fn run_once(
+pub(crate) fn run_once(
     floor: &Measured,
     (tool, arguments): Tool<'_>,
     lock: &Path,
@@ -99,10 +98,10 @@ fn start(tool: &str, arguments: &[&str], lock: Option<&Path>) -> Result<(), Erro
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .status()
-        .map_err(|error| Error::Other(format!("cannot start {tool}: {error}")))?;
+        .map_err(|error| Error::from(format!("cannot start {tool}: {error}")))?;
     if status.success() {
         Ok(())
     } else {
-        Err(Error::Other(format!("{tool} failed: {status}")))
+        Err(Error::from(format!("{tool} failed: {status}")))
     }
 }

@@ -6,11 +6,10 @@ use chainwright_bench::floor::Floor;
 use chainwright_bench::{Contender, KubeProxy, alternate_prepared};
 
 use super::tools::{Tool, compare};
-use super::{Contestant, Record};
-use crate::output::Error;
+use super::{Contestant, Error, Record};
 
 /// The ruleset of so many chains.
-pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
+pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let record = Record {
         chains: Some(chains),
@@ -22,7 +21,7 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
 }
 
 /// What is written, in one transaction into an empty namespace, and the tools that do the same.
-pub(super) fn whole(
+pub(crate) fn whole(
     mut record: Record,
     write: &dyn Fn(&mut Transaction) -> Result<(), MessageError>,
     tools: &[Tool<'_>],

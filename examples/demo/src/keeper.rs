@@ -7,13 +7,12 @@ use chainwright::iptables::Family;
 use chainwright::nft::{CommitError, Connection, Outcome, Transaction};
 use chainwright_kube::kubelet::{self, CANARY, Kubelet};
 
-use super::{COMMAND, GUARD, POLL, Stop, ruleset};
-use crate::output::Error;
+use super::{COMMAND, Error, GUARD, POLL, Stop, ruleset};
 
 /// Keeps the chains as kubelet does: for each family it looks now and then for its canary in
 /// mangle, and when that is missing, it makes everything by one command after another. The answer
 /// is how often it did.
-pub(super) fn poll(stop: &Stop) -> Result<u32, Error> {
+pub(crate) fn poll(stop: &Stop) -> Result<u32, Error> {
     thread::scope(|scope| {
         let pollers = Family::ALL.map(|family| scope.spawn(move || poll_family(stop, family)));
         pollers.into_iter().try_fold(0, |sum, poller| {
@@ -53,7 +52,7 @@ fn poll_family(stop: &Stop, family: Family) -> Result<u32, Error> {
 ///
 /// Most of a repair's time goes by inside the kernel: it takes no commit while it cleans up after
 /// the program that deleted something and ended, which waits for an RCU grace period.
-pub(super) fn guard(stop: &Stop, kubelet: &Kubelet) -> Result<u32, Error> {
+pub(crate) fn guard(stop: &Stop, kubelet: &Kubelet) -> Result<u32, Error> {
     let mut nft = Connection::open()?;
     let mut known = None;
     let mut repairs = 0;

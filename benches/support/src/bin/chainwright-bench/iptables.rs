@@ -6,21 +6,19 @@ use chainwright_bench::Services;
 use chainwright_bench::iptables::{Comparison, restore_legacy, restore_nft, save_legacy, save_nft};
 
 use super::tools::{Tool, run_once};
-use super::{Contestant, Record, temporary};
-use crate::output::{Error, note};
-use crate::scope;
+use super::{Contestant, Error, Record, note, temporary};
 
 /// What is measured.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum What {
+pub(crate) enum What {
     Restore,
     Save,
 }
 
 /// Measures in both backends, or one, at one size, each in a namespace of its own.
-pub(super) fn measure(
+pub(crate) fn measure(
     what: What,
-    backend: scope::Backend,
+    backend: super::Backend,
     services: usize,
     rounds: usize,
     with_tools: bool,
@@ -29,24 +27,20 @@ pub(super) fn measure(
     let mut records = Vec::new();
     for which in [Backend::Nft, Backend::Legacy] {
         match (backend, which) {
-            (scope::Backend::All, _)
-            | (scope::Backend::Nft, Backend::Nft)
-            | (scope::Backend::Legacy, Backend::Legacy) => {}
+            (super::Backend::All, _)
+            | (super::Backend::Nft, Backend::Nft)
+            | (super::Backend::Legacy, Backend::Legacy) => {}
             _ => continue,
         }
         let more = Sandbox::new()?.run(|| -> Result<Vec<Record>, Error> {
             let compared = match (what, which) {
-                (What::Restore, Backend::Nft) => {
-                    restore_nft(services, rounds).map_err(Error::measured)?
-                }
-                (What::Restore, Backend::Legacy) => {
-                    restore_legacy(services, rounds).map_err(Error::measured)?
-                }
+                (What::Restore, Backend::Nft) => restore_nft(services, rounds)?,
+                (What::Restore, Backend::Legacy) => restore_legacy(services, rounds)?,
                 (What::Save, Backend::Nft) => {
-                    vec![save_nft(services, rounds).map_err(Error::measured)?]
+                    vec![save_nft(services, rounds)?]
                 }
                 (What::Save, Backend::Legacy) => {
-                    vec![save_legacy(services, rounds).map_err(Error::measured)?]
+                    vec![save_legacy(services, rounds)?]
                 }
             };
             let mut records = Vec::new();

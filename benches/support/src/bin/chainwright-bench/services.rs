@@ -15,9 +15,7 @@ use clap::ValueEnum;
 use tempfile::NamedTempFile;
 
 use super::tools::{Tool, run_once};
-use super::{Contestant, Memory, Record, Show, Sizes, temporary};
-use crate::output::{Error, note};
-use crate::progress::Progress;
+use super::{Contestant, Error, Memory, Record, Show, Sizes, note, progress, temporary};
 
 /// The endpoints of a deployment that is restarted.
 const DEPLOYMENT: usize = 100;
@@ -27,7 +25,7 @@ const FIRST_PACKET: &str = "the first packet of a connection";
 
 /// What to measure of services.
 #[derive(clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     #[command(flatten)]
     sizes: Sizes,
 
@@ -43,9 +41,9 @@ pub(super) struct Args {
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     others_at_most: usize,
 
-    /// Draw CPU times and latencies into this SVG file (only if built with the feature `plot`)
+    /// Draw CPU times and latencies into this SVG file
     #[arg(long, value_name = "FILE.svg")]
-    pub(super) plot: Option<std::path::PathBuf>,
+    pub(crate) plot: Option<std::path::PathBuf>,
 }
 
 /// A layout, as it is named on the command line.
@@ -83,10 +81,7 @@ impl Args {
         let is_legacy = |layout: &Layout| *layout == Layout::Iptables(Backend::Legacy);
         let mut notes = Vec::new();
         if layouts.iter().any(is_legacy)
-            && matches!(
-                legacy::status(legacy::Family::Ipv4).map_err(chainwright::Error::from)?,
-                Status::NotBuilt
-            )
+            && matches!(legacy::status(legacy::Family::Ipv4)?, Status::NotBuilt)
         {
             layouts.retain(|layout| !is_legacy(layout));
             notes.push("iptables-legacy: not measured, this kernel has no legacy tables".into());
@@ -102,10 +97,10 @@ impl Args {
 }
 
 /// Measures all of it.
-pub(super) fn measure(args: &Args, shown: &mut Show) -> Result<Vec<Record>, Error> {
+pub(crate) fn measure(args: &Args, shown: &mut Show) -> Result<Vec<Record>, Error> {
     let sizes = args.sizes.services(&[10, 1_000, 10_000, 100_000])?;
     if args.endpoints == 0 {
-        return Err(Error::Other("a service has an endpoint at least".into()));
+        return Err("a service has an endpoint at least".into());
     }
     let (layouts, left_out) = args.layouts()?;
     for word in left_out {
@@ -167,9 +162,8 @@ impl Bench<'_> {
                 continue;
             }
             for layout in self.args.at(first.as_slice(), services) {
-                let progress = Progress::new(format!("memory, {services} services"));
-                let memory = memory(cluster, layout).map_err(Error::measured)?;
-                drop(progress);
+                progress(format!("memory, {services} services"));
+                let memory = memory(cluster, layout)?;
                 self.add(Record {
                     layout: Some(name_of(layout)),
                     memory: Some(Memory {
@@ -201,13 +195,12 @@ impl Bench<'_> {
         let elements = cluster.services * cluster.endpoints;
         let rounds = self.args.sizes.rounds(200_000, elements, 31);
         for layout in self.args.at(&self.layouts, cluster.services) {
-            let progress = Progress::new(format!(
+            progress(format!(
                 "{what}, {} services, {}, {rounds} rounds",
                 cluster.services,
                 name_of(layout)
             ));
             let record = Sandbox::new()?.run(|| measure(layout, rounds))??;
-            drop(progress);
             self.add(record)?;
         }
         Ok(())
@@ -215,7 +208,7 @@ impl Bench<'_> {
 
     fn cold(&mut self, cluster: Cluster) -> Result<(), Error> {
         self.in_each("cold start", cluster, |layout, rounds| {
-            let cold = cold(cluster, layout, rounds).map_err(Error::measured)?;
+            let cold = cold(cluster, layout, rounds)?;
             let mut record = Record {
                 layout: Some(name_of(layout)),
                 notes: vec![format!(
@@ -240,12 +233,11 @@ impl Bench<'_> {
             return Ok(());
         }
         let rounds = self.args.sizes.rounds(200_000, cluster.services, 301);
-        let progress = Progress::new(format!(
+        progress(format!(
             "one change, {} services, {rounds} rounds",
             cluster.services
         ));
-        let all = changes(cluster, &layouts, rounds).map_err(Error::measured)?;
-        drop(progress);
+        let all = changes(cluster, &layouts, rounds)?;
         for (name, measured) in all {
             self.add(Record {
                 contenders: contestants(&measured),
@@ -253,12 +245,11 @@ impl Bench<'_> {
             })?;
         }
         let rounds = self.args.sizes.rounds(50_000, cluster.services, 9);
-        let progress = Progress::new(format!(
+        progress(format!(
             "rolling restart, {} services, {rounds} rounds",
             cluster.services
         ));
-        let measured = rolling(cluster, DEPLOYMENT, &layouts, rounds).map_err(Error::measured)?;
-        drop(progress);
+        let measured = rolling(cluster, DEPLOYMENT, &layouts, rounds)?;
         self.add(Record {
             contenders: contestants(&measured),
             notes: vec![format!(
@@ -272,9 +263,7 @@ impl Bench<'_> {
         self.in_each("restart", cluster, |layout, rounds| {
             Ok(Record {
                 layout: Some(name_of(layout)),
-                contenders: contestants(
-                    &restart(cluster, layout, rounds).map_err(Error::measured)?,
-                ),
+                contenders: contestants(&restart(cluster, layout, rounds)?),
                 ..Self::of("restart of the agent", cluster, rounds)
             })
         })
@@ -291,9 +280,8 @@ impl Bench<'_> {
             return Ok(());
         };
         let rounds = self.args.sizes.rounds.unwrap_or(1_000);
-        let progress = Progress::new(format!("first packets, {rounds} rounds"));
-        let measured = first_packets(&ways, rounds).map_err(Error::measured)?;
-        drop(progress);
+        progress(format!("first packets, {rounds} rounds"));
+        let measured = first_packets(&ways, rounds)?;
         let floor = format!(
             "ratios are of the time on the clock, and to {} with {} services",
             name_of(floor.layout),
@@ -370,7 +358,7 @@ fn listed(parts: &[Part<'_>]) -> Result<NamedTempFile, Error> {
     for part in parts {
         let listing = Listing::new(&snapshot, &options).part(*part);
         if listing.is_empty() {
-            return Err(Error::Other(format!("there is no {part:?}")));
+            return Err(Error::from(format!("there is no {part:?}")));
         }
         text += &listing.to_string();
     }
@@ -381,20 +369,15 @@ fn listed(parts: &[Part<'_>]) -> Result<NamedTempFile, Error> {
 fn saved(backend: Backend) -> Result<NamedTempFile, Error> {
     let mut text = Vec::new();
     let tables = Iptables::open(backend)?.read(Family::Ipv4, &[])?;
-    let omissions = tables
-        .save(SaveOptions::default(), &mut text)
-        .map_err(Error::Output)?;
+    let omissions = tables.save(SaveOptions::default(), &mut text)?;
     if !omissions.is_none() {
-        return Err(Error::Other(
-            "the rules cannot all be said in iptables' words".into(),
-        ));
+        return Err("iptables' language cannot hold every rule".into());
     }
     temporary(&String::from_utf8_lossy(&text))
 }
 
 /// What is drawn: what was measured, over the number of services, and whether by the clock.
-#[cfg(feature = "plot")]
-pub(super) const DRAWN: [(&str, bool); 4] = [
+pub(crate) const DRAWN: [(&str, bool); 4] = [
     ("cold start", false),
     ("one endpoint more", false),
     ("one service more", false),

@@ -5,16 +5,15 @@ use chainwright::nft::{Connection, Scope};
 use chainwright_bench::KubeProxy;
 use chainwright_bench::mirror::{look_ups, one_rule};
 
-use super::{Contestant, Memory, Record};
-use crate::output::Error;
+use super::{Contestant, Error, Memory, Record};
 
 /// How many look-ups a round has.
 const LOOK_UPS: usize = 100_000;
 
 /// Somebody changes one rule, and it is made what is desired.
-pub(super) fn change(chains: usize, rounds: usize) -> Result<Record, Error> {
+pub(crate) fn change(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
-    let one = one_rule(ruleset, rounds).map_err(Error::measured)?;
+    let one = one_rule(ruleset, rounds)?;
     Ok(Record {
         chains: Some(chains),
         rules: Some(ruleset.rules()),
@@ -28,15 +27,13 @@ pub(super) fn change(chains: usize, rounds: usize) -> Result<Record, Error> {
 }
 
 /// Memory, and look-ups of chains.
-pub(super) fn look_up(chains: usize, rounds: usize) -> Result<Record, Error> {
+pub(crate) fn look_up(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let (family, table) = ruleset.table();
-    ruleset
-        .load(&mut Connection::open()?)
-        .map_err(Error::measured)?;
+    ruleset.load(&mut Connection::open()?)?;
     let mirror = Mirror::open(Connection::open()?, &Scope::table(family, table))?;
     let snapshot = mirror.snapshot();
-    let contenders = look_ups(snapshot, ruleset, LOOK_UPS, rounds).map_err(Error::measured)?;
+    let contenders = look_ups(snapshot, ruleset, LOOK_UPS, rounds)?;
     // With the numbers that look-ups go by.
     let (bytes, of) = (snapshot.memory(), snapshot.byte_length());
     Ok(Record {

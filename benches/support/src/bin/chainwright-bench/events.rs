@@ -2,12 +2,11 @@
 
 use chainwright_bench::{KubeProxy, events};
 
-use super::{Contestant, Record};
-use crate::output::Error;
+use super::{Contestant, Error, Record};
 
-pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
+pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
-    let contenders = events::flush(ruleset, rounds).map_err(Error::measured)?;
+    let contenders = events::flush(ruleset, rounds)?;
     Ok(Record {
         chains: Some(chains),
         rules: Some(ruleset.rules()),

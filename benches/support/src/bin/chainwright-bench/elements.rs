@@ -7,8 +7,7 @@ use chainwright_bench::floor::{Floor, Request};
 use chainwright_bench::{Addresses, Contender, alternate};
 
 use super::tools::compare;
-use super::{Contestant, Record, commit, temporary};
-use crate::output::Error;
+use super::{Contestant, Error, Record, commit, temporary};
 
 fn record(measured: &'static str, map: Addresses, rounds: usize) -> Record {
     Record {
@@ -18,7 +17,7 @@ fn record(measured: &'static str, map: Addresses, rounds: usize) -> Record {
 }
 
 /// The map and all of its elements in one transaction, into an empty namespace.
-pub(super) fn add(elements: usize, rounds: usize) -> Result<Record, Error> {
+pub(crate) fn add(elements: usize, rounds: usize) -> Result<Record, Error> {
     let map = Addresses { elements };
     let file = temporary(&map.to_nft())?;
     let path = file.path().to_string_lossy().into_owned();
@@ -30,11 +29,11 @@ pub(super) fn add(elements: usize, rounds: usize) -> Result<Record, Error> {
 }
 
 /// All elements, key and value of each.
-pub(super) fn list(elements: usize, rounds: usize) -> Result<Record, Error> {
+pub(crate) fn list(elements: usize, rounds: usize) -> Result<Record, Error> {
     let map = Addresses { elements };
     let mut record = record("list all elements of a map", map, rounds);
     let mut nft = Connection::open()?;
-    map.load(&mut nft).map_err(Error::measured)?;
+    map.load(&mut nft)?;
     let (family, table, name) = map.map();
     let request = Request::elements(family, table, name);
     let mut floor = Floor::open()?;
@@ -52,7 +51,7 @@ pub(super) fn list(elements: usize, rounds: usize) -> Result<Record, Error> {
             if count == elements {
                 Ok(())
             } else {
-                Err(Error::Other(format!("{count} elements were listed")))
+                Err(Error::from(format!("{count} elements were listed")))
             }
         }),
     ];

@@ -7,7 +7,7 @@ use super::Record;
 
 /// One chart: a time over a number, both on logarithmic scales.
 #[derive(Debug)]
-pub(super) struct Chart {
+pub(crate) struct Chart {
     caption: String,
     x: &'static str,
     y: &'static str,
@@ -16,7 +16,7 @@ pub(super) struct Chart {
 }
 
 /// CPU time over the number of chains.
-pub(super) fn chains(records: &[Record]) -> Vec<Chart> {
+pub(crate) fn chains(records: &[Record]) -> Vec<Chart> {
     let points = records.iter().flat_map(|record| {
         let chains = record.chains.unwrap_or_default() as f64;
         record
@@ -33,7 +33,7 @@ pub(super) fn chains(records: &[Record]) -> Vec<Chart> {
 }
 
 /// Times over the number of services, a chart for each of some of what was measured.
-pub(super) fn services(records: &[Record]) -> Vec<Chart> {
+pub(crate) fn services(records: &[Record]) -> Vec<Chart> {
     let chart = |(measured, by_clock): (&'static str, bool)| {
         let of_it = records.iter().filter(|record| record.measured == measured);
         let points = of_it.flat_map(|record| {
@@ -73,7 +73,7 @@ fn milliseconds(nanoseconds: u128) -> f64 {
 }
 
 /// Draws the charts, two in a row.
-pub(super) fn draw(charts: &[Chart]) -> Result<String, Box<dyn std::error::Error>> {
+pub(crate) fn draw(charts: &[Chart]) -> Result<String, Box<dyn std::error::Error>> {
     let columns = charts.len().clamp(1, 2);
     let rows = charts.len().div_ceil(columns).max(1);
     let mut drawing = String::new();

@@ -6,27 +6,26 @@ use chainwright::nft::Connection;
 use chainwright_kube::kubelet::Item;
 use serde::Serialize;
 
-use super::{Stop, milliseconds};
-use crate::output::Error;
+use super::{Error, Stop, milliseconds};
 
 /// What an observer saw.
 #[derive(Debug, Clone, Copy, Default, Serialize)]
-pub(super) struct Seen {
+pub(crate) struct Seen {
     /// How often it looked for all the chains.
-    pub(super) looks: u64,
+    pub(crate) looks: u64,
     /// How often one of them was missing.
-    pub(super) misses: u64,
+    pub(crate) misses: u64,
     /// Stretches of time in which each look missed one.
-    pub(super) gaps: u32,
+    pub(crate) gaps: u32,
     /// The length of all gaps together, in milliseconds: from the first look that missed a chain
     /// to the first that missed none.
-    pub(super) missing_ms: f64,
+    pub(crate) missing_ms: f64,
     /// The length of the longest gap, in milliseconds.
-    pub(super) longest_gap_ms: f64,
+    pub(crate) longest_gap_ms: f64,
 }
 
 /// Looks for the chains until it is told to stop.
-pub(super) fn watch(stop: &Stop, chains: &[Item]) -> Result<Seen, Error> {
+pub(crate) fn watch(stop: &Stop, chains: &[Item]) -> Result<Seen, Error> {
     let mut nft = Connection::open()?;
     let mut seen = Seen::default();
     let mut gap: Option<Instant> = None;

@@ -9,8 +9,7 @@ use chainwright::nft::{
 };
 use chainwright_kube::kubelet::Item;
 
-use super::{COMMAND, ruleset};
-use crate::output::Error;
+use super::{COMMAND, Error, ruleset};
 
 /// One command of the scripts.
 #[derive(Clone, Copy)]
@@ -59,7 +58,7 @@ fn script() -> Vec<(Family, Command)> {
 
 /// Restarts by one command after another, each on a connection of its own, as a program would, and
 /// tells how many of them the kernel refused. Like the scripts, it goes on after a failure.
-pub(super) fn restart_by_commands() -> Result<u32, Error> {
+pub(crate) fn restart_by_commands() -> Result<u32, Error> {
     let mut refused = 0;
     for (family, command) in script() {
         thread::sleep(COMMAND);
@@ -126,7 +125,7 @@ fn restore(family: Family) -> Result<Vec<Transaction>, Error> {
 
 /// Restarts in one transaction: every rule of every table goes, and all that is in the saved files
 /// comes back, with kubelet's chains. Chains that are there before and after are never deleted.
-pub(super) fn restart_by_transaction(nft: &mut Connection, kubelets: &[Item]) -> Result<(), Error> {
+pub(crate) fn restart_by_transaction(nft: &mut Connection, kubelets: &[Item]) -> Result<(), Error> {
     let mut tx = Transaction::new();
     for (family, table) in ruleset::TABLES {
         tx.add(&Table::new(family.into(), table))?

@@ -1,36 +1,36 @@
-//! `chainwright demo`: kubelet's chains beside a rival that restarts its firewall again and again.
+//! Watches a kubelet's chains while a rival restarts its firewall, in a private network namespace.
+//!
+//! Takes about 15 seconds, needs no privileges, changes nothing outside its namespace, starts no other program.
+//! An observer asks again and again whether all of a kubelet's chains exist: first while rival and kubelet
+//! work as they do today, by one command after another; then while chainwright repairs what the rival flushes;
+//! then while each restart is one transaction. The exit code is 1 if a chain was ever missing in the last part.
+//!
+//! `--json` prints a document in place of the text.
 
 mod keeper;
 mod observer;
 mod rival;
 mod ruleset;
 
-use std::io::{self, IsTerminal};
+use std::fmt;
+use std::io::{self, IsTerminal, Write};
 use std::panic::resume_unwind;
+use std::process::ExitCode;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::{Duration, Instant};
 
 use chainwright::legacy;
-use chainwright::netns::Sandbox;
-use chainwright::nft::Connection;
+use chainwright::netns::{Sandbox, become_namespace_root};
+use chainwright::nft::{Connection, Scope};
 use chainwright_kube::kubelet::{CANARY, FIREWALL, HINT, Item, Kubelet};
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use serde::Serialize;
 
-use crate::chains::{self, Line};
-use crate::output::{Error, Exit, Output, causes, note};
-use crate::scope::Backend;
 use observer::Seen;
 
-/// Watch a kubelet's chains while a rival restarts its firewall, in a private namespace
-///
-/// Takes about 15 seconds, needs no privileges, changes nothing outside its namespace, starts no other program.
-/// An observer asks again and again whether all of a kubelet's chains are there: first while rival and kubelet
-/// work as they do today, by one command after another; then while chainwright repairs what the rival flushes;
-/// then while each restart is one transaction. The exit code is 1 if a chain was ever missing in the last part.
-#[derive(clap::Args)]
-pub(crate) struct Args {}
+/// An error of any part.
+type Error = Box<dyn std::error::Error + Send + Sync>;
 
 /// How often the rival restarts by commands.
 const RESTARTS: u32 = 3;
@@ -96,19 +96,41 @@ struct Report<'a> {
     kubelet_chains: usize,
     kubelet_poll_ms: f64,
     phases: &'a [Phase],
-    chains: Vec<serde_json::Value>,
+    chains: Vec<Listed>,
     /// Why there is no legacy table to be listed, if there is none.
     legacy_unavailable: Option<String>,
 }
 
-pub(crate) fn run(_: &Args, json: bool) -> Result<Exit, Error> {
+fn main() -> ExitCode {
+    let json = match &std::env::args().skip(1).collect::<Vec<_>>()[..] {
+        [] => false,
+        [option] if option == "--json" => true,
+        _ => {
+            eprintln!("usage: chainwright-demo [--json]");
+            return ExitCode::from(2);
+        }
+    };
+    match run(json) {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(error) => {
+            eprintln!("chainwright-demo: {error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+/// Returns whether no chain was ever missing in the last part.
+fn run(json: bool) -> Result<bool, Error> {
+    // This must come before any other thread is started.
+    become_namespace_root()?;
     let sandbox = Sandbox::new()?;
     let namespace = sandbox.netns().id().to_string();
     sandbox.run(|| inside(&namespace, json))?
 }
 
 /// The demo, inside its namespace.
-fn inside(namespace: &str, json: bool) -> Result<Exit, Error> {
+fn inside(namespace: &str, json: bool) -> Result<bool, Error> {
     let mut nft = Connection::open()?;
     // On an empty ruleset everything is missing: all that a kubelet makes.
     let kubelets = Kubelet::new().check(&mut nft)?;
@@ -119,44 +141,36 @@ fn inside(namespace: &str, json: bool) -> Result<Exit, Error> {
         .cloned()
         .collect();
 
-    let mut out = Output::new();
+    let mut out = io::stdout().lock();
     if !json {
         introduce(&mut out, namespace, size, watched.len())?;
     }
     let phases = phases(&kubelets, &watched)?;
-    let legacy_unavailable = make_legacy_table().err().map(|error| causes(&error));
+    let legacy_unavailable = make_legacy_table().err().map(|error| error.to_string());
+    let chains = chains(&mut nft, legacy_unavailable.is_none())?;
     if json {
-        out.json(
-            "demo",
-            &Report {
-                namespace,
-                ruleset: size,
-                kubelet_chains: watched.len(),
-                kubelet_poll_ms: milliseconds(POLL),
-                phases: &phases,
-                chains: listing(legacy_unavailable.is_none(), |line| {
-                    serde_json::to_value(line).map_err(|error| Error::Other(error.to_string()))
-                })?,
-                legacy_unavailable,
-            },
-        )?;
+        let report = Report {
+            namespace,
+            ruleset: size,
+            kubelet_chains: watched.len(),
+            kubelet_poll_ms: milliseconds(POLL),
+            phases: &phases,
+            chains,
+            legacy_unavailable,
+        };
+        serde_json::to_writer(&mut out, &report)?;
+        writeln!(out)?;
     } else {
         writeln!(out, "{}\n\n{}\n", table(&phases), conclusion(&phases))?;
         writeln!(out, "Kubelet's chains now, on both backends:")?;
-        for line in listing(legacy_unavailable.is_none(), |line| Ok(line.to_string()))? {
-            writeln!(out, "  {line}")?;
+        for chain in chains {
+            writeln!(out, "  {chain}")?;
         }
         if let Some(why) = legacy_unavailable {
             writeln!(out, "  (no legacy table to list: {why})")?;
         }
     }
-    out.flush()?;
-    let never_missing = phases.last().is_some_and(|phase| phase.seen.misses == 0);
-    Ok(if never_missing {
-        Exit::Done
-    } else {
-        Exit::Absent
-    })
+    Ok(phases.last().is_some_and(|phase| phase.seen.misses == 0))
 }
 
 /// All parts, one after the other.
@@ -217,7 +231,7 @@ impl Part<'_> {
     /// Plays it before an observer's eyes.
     fn play(self, watched: &[Item]) -> Result<Phase, Error> {
         if io::stderr().is_terminal() {
-            note(&format!("{} restarts: {} …", self.restarts, self.title));
+            eprintln!("{} restarts: {} …", self.restarts, self.title);
         }
         Kubelet::new().ensure(&mut Connection::open()?)?;
         let stop = Stop(AtomicBool::new(false));
@@ -252,30 +266,63 @@ fn make_legacy_table() -> Result<(), legacy::Error> {
         .map(drop)
 }
 
-/// Kubelet's chains and those of the legacy tables.
-fn listing<T>(
-    legacy: bool,
-    mut show: impl FnMut(&Line<'_>) -> Result<T, Error>,
-) -> Result<Vec<T>, Error> {
-    let mut shown = Vec::new();
-    let mut each = |line: &Line<'_>| {
-        shown.push(show(line)?);
-        Ok(())
-    };
-    let kubelets = format!("{{{HINT},{CANARY},{FIREWALL}}}");
-    chains::list(&chains::Args::matching(Backend::Nft, &kubelets)?, &mut each)?;
-    if legacy {
-        chains::list(&chains::Args::matching(Backend::Legacy, "*")?, &mut each)?;
+/// A chain of the final listing.
+#[derive(Serialize)]
+struct Listed {
+    backend: &'static str,
+    family: String,
+    table: String,
+    chain: String,
+}
+
+impl fmt::Display for Listed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            backend,
+            family,
+            table,
+            chain,
+        } = self;
+        write!(f, "{backend:6} {family:6} {table:8} {chain}")
     }
-    Ok(shown)
+}
+
+/// Lists kubelet's chains and those of the legacy tables.
+fn chains(nft: &mut Connection, legacy: bool) -> Result<Vec<Listed>, Error> {
+    let mut listed = Vec::new();
+    nft.chains(Scope::all())?.for_each(|chain| {
+        if [HINT, CANARY, FIREWALL]
+            .iter()
+            .any(|name| chain.name() == *name)
+        {
+            listed.push(Listed {
+                backend: "nft",
+                family: chain.family().to_string(),
+                table: chain.table().to_string(),
+                chain: chain.name().to_string(),
+            });
+        }
+    })?;
+    if legacy {
+        let read = legacy::Connection::open(legacy::Family::Ipv4)?.read("filter")?;
+        for chain in read.in_use().iter().flat_map(legacy::Table::chains) {
+            listed.push(Listed {
+                backend: "legacy",
+                family: "ip".to_owned(),
+                table: "filter".to_owned(),
+                chain: chain.name().to_string(),
+            });
+        }
+    }
+    Ok(listed)
 }
 
 fn introduce(
-    out: &mut Output,
+    out: &mut impl Write,
     namespace: &str,
     size: ruleset::Size,
     watched: usize,
-) -> Result<(), Error> {
+) -> io::Result<()> {
     writeln!(
         out,
         "In a private network namespace, {namespace}: {} chains and {} rules, most of a real kube-proxy,\n\

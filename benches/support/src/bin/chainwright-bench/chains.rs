@@ -7,8 +7,7 @@ use chainwright_bench::floor::{Floor, Request};
 use chainwright_bench::{Contender, KubeProxy, alternate};
 
 use super::tools::{Tool, compare};
-use super::{Contestant, Record};
-use crate::output::Error;
+use super::{Contestant, Error, Record};
 
 /// The tools to compare with.
 const TOOLS: &[Tool<'_>] = &[
@@ -16,10 +15,10 @@ const TOOLS: &[Tool<'_>] = &[
     ("iptables-nft-save", &["-t", "nat"]),
 ];
 
-pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
+pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let mut nft = Connection::open()?;
-    ruleset.load(&mut nft).map_err(Error::measured)?;
+    ruleset.load(&mut nft)?;
     let mut floor = Floor::open()?;
     let request = Request::chains(Family::IP);
     let mut thrown_away = || {
@@ -45,7 +44,7 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         if count == chains / 2 * 2 + 6 {
             Ok(())
         } else {
-            Err(Error::Other(format!("{count} chains were listed")))
+            Err(Error::from(format!("{count} chains were listed")))
         }
     };
     let mut contenders: [Contender<'_, Error>; 2] = [

@@ -7,8 +7,7 @@ use chainwright_bench::floor::{Floor, Request};
 use chainwright_bench::{Contender, KubeProxy, Measured, alternate};
 
 use super::tools::{Tool, compare};
-use super::{Contestant, Record};
-use crate::output::Error;
+use super::{Contestant, Error, Record};
 
 /// The tools to compare with.
 const TOOLS: &[Tool<'_>] = &[
@@ -24,10 +23,10 @@ const TRIAL: usize = 3;
 const BY_CHAIN: &str = "floor: chains, then a dump a chain";
 const ONE: &str = "floor: one dump of all rules";
 
-pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
+pub(crate) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
     let ruleset = KubeProxy { chains };
     let mut nft = Connection::open()?;
-    ruleset.load(&mut nft).map_err(Error::measured)?;
+    ruleset.load(&mut nft)?;
     let (family, table) = ruleset.table();
     let all_chains = Request::chains(Family::IP);
     let all_rules = Request::rules(Family::IP);
@@ -55,7 +54,7 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         if rules == ruleset.rules() {
             Ok(())
         } else {
-            Err(Error::Other(format!("{rules} rules were read")))
+            Err(Error::from(format!("{rules} rules were read")))
         }
     };
 
@@ -66,8 +65,8 @@ pub(super) fn measure(chains: usize, rounds: usize) -> Result<Record, Error> {
         let mut both: [Contender<'_, Error>; 2] = [floor, (ONE, &mut one_dump)];
         let trial = alternate(TRIAL, &mut both)?;
         let [first, second] = both;
-        let [mut of_first, mut of_second] = <[_; 2]>::try_from(trial)
-            .map_err(|_| Error::Other("two contenders give two results".into()))?;
+        let [mut of_first, mut of_second] =
+            <[_; 2]>::try_from(trial).map_err(|_| "two contenders give two results")?;
         if of_second.ratio < 1.0 {
             of_first.ratio = of_second.ratio.recip();
             floor = second;

@@ -1,4 +1,4 @@
-//! `chainwright bench`: measured against floors.
+//! Measures the library against floors, and beside `nft` and iptables' tools.
 
 mod chains;
 mod commit;
@@ -6,36 +6,37 @@ mod elements;
 mod events;
 mod iptables;
 mod mirror;
-#[cfg(feature = "plot")]
 mod plot;
 mod rules;
 mod services;
 mod tools;
 
-use std::io::Write;
+use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
 use std::path::{Path, PathBuf};
+use std::process::ExitCode;
 
-use chainwright::netns::Sandbox;
-use chainwright_bench::Measured;
-use clap::Subcommand;
+use chainwright::netns::{Sandbox, become_namespace_root};
+use chainwright_bench::{BoxError as Error, Measured};
+use clap::{Parser, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;
 use tempfile::NamedTempFile;
 
-use crate::output::{Error, Exit, Output, Rows};
-use crate::progress::Progress;
-use crate::scope::Backend;
-
 /// Measure against floors, in a private namespace
 ///
 /// A floor is what the kernel alone takes: the same request with its replies thrown away, or the same bytes
-/// prepared beforehand. Measured are this library and, where they are installed, `nft` and iptables' tools (the
-/// only programs that chainwright ever starts). Rounds alternate. CPU times are medians, and include the
-/// kernel's work and a tool's start; a ratio is the median of the rounds' ratios.
-#[derive(clap::Args)]
-pub(crate) struct Args {
+/// prepared beforehand. Measured are the library and, where they are installed, `nft` and iptables' tools. Rounds
+/// alternate. CPU times are medians, and include the kernel's work and a tool's start; a ratio is the median of
+/// the rounds' ratios.
+#[derive(Parser)]
+#[command(name = "chainwright-bench", version, max_term_width = 100)]
+struct Args {
     #[command(subcommand)]
     what: What,
+
+    /// Write a line of JSON for each measurement instead of a table
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Subcommand)]
@@ -45,7 +46,7 @@ enum What {
         #[command(flatten)]
         sizes: Sizes,
 
-        /// Draw the CPU times into this SVG file (only if built with the feature `plot`)
+        /// Draw the CPU times into this SVG file
         #[arg(long, value_name = "FILE.svg")]
         plot: Option<PathBuf>,
     },
@@ -116,6 +117,14 @@ enum What {
     },
 }
 
+/// Backends of iptables.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Backend {
+    All,
+    Nft,
+    Legacy,
+}
+
 /// What to measure iptables' text with.
 #[derive(clap::Args)]
 struct Iptables {
@@ -168,7 +177,7 @@ impl Sizes {
     fn chains<'s>(&'s self, usual: &'s [usize]) -> Result<&'s [usize], Error> {
         let sizes = self.or(usual);
         match sizes.iter().find(|size| **size < 2) {
-            Some(few) => Err(Error::Other(format!(
+            Some(few) => Err(Error::from(format!(
                 "{few}: a ruleset has at least 2 chains, a service's and an endpoint's"
             ))),
             None => Ok(sizes),
@@ -179,7 +188,7 @@ impl Sizes {
     fn services<'s>(&'s self, usual: &'s [usize]) -> Result<&'s [usize], Error> {
         let sizes = self.or(usual);
         match sizes.contains(&0) {
-            true => Err(Error::Other("0: there must be a service at least".into())),
+            true => Err("0: there must be a service at least".into()),
             false => Ok(sizes),
         }
     }
@@ -189,7 +198,7 @@ impl Sizes {
         let sizes = self.or(usual);
         let fits = |size: &usize| (1..=MOST_ELEMENTS).contains(size);
         match sizes.iter().find(|size| !fits(size)) {
-            Some(size) => Err(Error::Other(format!(
+            Some(size) => Err(Error::from(format!(
                 "{size}: a map has from 1 to {MOST_ELEMENTS} elements here"
             ))),
             None => Ok(sizes),
@@ -199,6 +208,31 @@ impl Sizes {
     /// How many rounds at this size, where one of `work` takes as long as it may.
     fn rounds(&self, work: usize, size: usize, most: usize) -> usize {
         self.rounds.unwrap_or((work / size).clamp(3, most))
+    }
+}
+
+/// Prints a line on standard error.
+fn note(text: &str) {
+    eprintln!("chainwright-bench: {text}");
+}
+
+/// Prints what is being measured, if somebody watches.
+fn progress(text: String) {
+    if io::stderr().is_terminal() {
+        note(&text);
+    }
+}
+
+fn main() -> ExitCode {
+    let args = Args::parse();
+    // This must come before any other thread is started.
+    let done = become_namespace_root().map_err(Error::from);
+    match done.and_then(|()| run(&args)) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            note(&error.to_string());
+            ExitCode::from(2)
+        }
     }
 }
 
@@ -270,13 +304,14 @@ fn temporary(text: &str) -> Result<NamedTempFile, Error> {
         file.write_all(text.as_bytes())?;
         Ok(file)
     });
-    written.map_err(|error| Error::Other(format!("cannot write a temporary file: {error}")))
+    written.map_err(|error| Error::from(format!("cannot write a temporary file: {error}")))
 }
 
 /// Measures something at one size, in so many rounds.
 type Measure = fn(usize, usize) -> Result<Record, Error>;
 
-pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
+fn run(args: &Args) -> Result<(), Error> {
+    let json = args.json;
     match &args.what {
         What::Restore(args) => return text(iptables::What::Restore, args, json),
         What::Save(args) => return text(iptables::What::Save, args, json),
@@ -330,7 +365,7 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
             31,
         ),
         // Done above.
-        What::Restore(_) | What::Save(_) | What::Services(_) => return Ok(Exit::Done),
+        What::Restore(_) | What::Save(_) | What::Services(_) => return Ok(()),
     };
     let plot = match &args.what {
         What::Chains { plot, .. } => plot.as_deref(),
@@ -341,9 +376,8 @@ pub(crate) fn run(args: &Args, json: bool) -> Result<Exit, Error> {
         for &size in usual {
             let rounds = sizes.rounds(work, size, most);
             for measure in measures {
-                let progress = Progress::new(format!("measuring, size {size}, {rounds} rounds"));
+                progress(format!("measuring, size {size}, {rounds} rounds"));
                 let record = Sandbox::new()?.run(|| measure(size, rounds))??;
-                drop(progress);
                 shown.add(&record)?;
                 records.push(record);
             }
@@ -365,89 +399,62 @@ fn drawn(
     what: Drawn,
     json: bool,
     measure: impl FnOnce(&mut Show) -> Result<Vec<Record>, Error>,
-) -> Result<Exit, Error> {
-    // Said before anything takes its time.
-    #[cfg(not(feature = "plot"))]
-    if let Some(path) = plot {
-        return Err(cannot_draw(path));
-    }
+) -> Result<(), Error> {
     let mut shown = Show::new(json);
     let records = measure(&mut shown)?;
-    shown.end()?;
     if let Some(path) = plot {
         draw(&records, what, path)?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
-#[cfg(feature = "plot")]
 fn draw(records: &[Record], what: Drawn, path: &Path) -> Result<(), Error> {
     let charts = match what {
         Drawn::Chains => plot::chains(records),
         Drawn::Services => plot::services(records),
     };
     let drawing = plot::draw(&charts)
-        .map_err(|error| Error::Other(format!("cannot draw {}: {error}", path.display())))?;
+        .map_err(|error| Error::from(format!("cannot draw {}: {error}", path.display())))?;
     std::fs::write(path, drawing)
-        .map_err(|error| Error::Other(format!("cannot write {}: {error}", path.display())))
-}
-
-#[cfg(not(feature = "plot"))]
-fn draw(_: &[Record], _: Drawn, path: &Path) -> Result<(), Error> {
-    Err(cannot_draw(path))
-}
-
-#[cfg(not(feature = "plot"))]
-fn cannot_draw(path: &Path) -> Error {
-    Error::Other(format!(
-        "cannot draw {}: this chainwright was built without the feature `plot`",
-        path.display()
-    ))
+        .map_err(|error| Error::from(format!("cannot write {}: {error}", path.display())))
 }
 
 /// Measures iptables' text.
-fn text(what: iptables::What, args: &Iptables, json: bool) -> Result<Exit, Error> {
+fn text(what: iptables::What, args: &Iptables, json: bool) -> Result<(), Error> {
     let mut shown = Show::new(json);
     for &size in args.sizes.services(&[10_000])? {
         let rounds = args.sizes.rounds(50_000, size, 31);
-        let progress = Progress::new(format!("measuring {size} services, {rounds} rounds"));
+        progress(format!("measuring {size} services, {rounds} rounds"));
         let records = iptables::measure(what, args.backend, size, rounds, args.tools)?;
-        drop(progress);
         for record in records {
             shown.add(&record)?;
         }
     }
-    shown.end()?;
-    Ok(Exit::Done)
+    Ok(())
 }
 
-/// Where what is measured is shown as it comes.
+/// Prints each record as soon as it is measured.
 struct Show {
-    out: Output,
-    rows: Option<Rows>,
+    out: BufWriter<StdoutLock<'static>>,
+    json: bool,
 }
 
 impl Show {
     fn new(json: bool) -> Self {
         Self {
-            out: Output::new(),
-            rows: json.then(|| Rows::new("bench", "measurements")),
+            out: BufWriter::new(io::stdout().lock()),
+            json,
         }
     }
 
     fn add(&mut self, record: &Record) -> Result<(), Error> {
-        match &mut self.rows {
-            Some(rows) => rows.add(&mut self.out, record)?,
-            None => print(&mut self.out, record)?,
+        if self.json {
+            serde_json::to_writer(&mut self.out, record)?;
+            writeln!(self.out)?;
+        } else {
+            print(&mut self.out, record)?;
         }
-        self.out.flush()
-    }
-
-    fn end(mut self) -> Result<(), Error> {
-        if let Some(rows) = self.rows {
-            rows.end(&mut self.out, true, None::<(&str, ())>)?;
-        }
-        self.out.flush()
+        Ok(self.out.flush()?)
     }
 }
 
@@ -493,7 +500,7 @@ impl Record {
     }
 }
 
-fn print(out: &mut Output, record: &Record) -> Result<(), Error> {
+fn print(out: &mut impl Write, record: &Record) -> io::Result<()> {
     if record.contenders.is_empty() {
         writeln!(out, "{}", record.title())?;
     } else {

@@ -8,10 +8,10 @@ use chainwright::xt::matches::conntrack::{Conntrack, ConntrackState};
 use chainwright_kube::kubelet::Item;
 use serde::Serialize;
 
-use crate::output::Error;
+use super::Error;
 
 /// The tables in the saved files, in their order.
-pub(super) const TABLES: [(Family, &str); 6] = [
+pub(crate) const TABLES: [(Family, &str); 6] = [
     (Family::Ipv4, "mangle"),
     (Family::Ipv4, "nat"),
     (Family::Ipv4, "filter"),
@@ -32,13 +32,13 @@ const KUBE_PROXY: [(&str, &[u8]); 3] = [
 
 /// Size of the ruleset beside kubelet's chains.
 #[derive(Debug, Clone, Copy, Serialize)]
-pub(super) struct Size {
-    pub(super) chains: usize,
-    pub(super) rules: usize,
+pub(crate) struct Size {
+    pub(crate) chains: usize,
+    pub(crate) rules: usize,
 }
 
 /// Loads the ruleset that the demo starts from: all that is in the saved files.
-pub(super) fn load(nft: &mut Connection) -> Result<Size, Error> {
+pub(crate) fn load(nft: &mut Connection) -> Result<Size, Error> {
     let mut tx = Transaction::new();
     for (family, table) in TABLES {
         write(&mut tx, family, table)?;
@@ -54,7 +54,7 @@ pub(super) fn load(nft: &mut Connection) -> Result<Size, Error> {
 }
 
 /// Writes one table as it stands in its saved file, into an empty table or one without rules.
-pub(super) fn write(tx: &mut Transaction, family: Family, table: &str) -> Result<(), Error> {
+pub(crate) fn write(tx: &mut Transaction, family: Family, table: &str) -> Result<(), Error> {
     tx.add(&Table::new(family.into(), table))?;
     for name in builtins(table) {
         tx.add(&chain(family, table, name))?;
@@ -95,7 +95,7 @@ fn builtins(table: &str) -> impl Iterator<Item = &'static str> {
 
 /// Writes what one command of a kubelet does: `-N` for a chain, `-I` for a rule in a built-in
 /// chain, `-A` for one in a chain of its own.
-pub(super) fn write_item(tx: &mut Transaction, item: &Item) -> Result<(), Error> {
+pub(crate) fn write_item(tx: &mut Transaction, item: &Item) -> Result<(), Error> {
     let (family, table, name) = (item.family, &*item.table, &*item.chain);
     tx.add(&Table::new(family.into(), table))?
         .add(&chain(family, table, name))?;
