@@ -8,6 +8,7 @@
 //! writes another format than this reads, nothing can be rendered: both ways then end with 3, and say so.
 
 use std::error::Error;
+use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::{Command, ExitCode};
 
@@ -17,29 +18,38 @@ const FORMAT: u64 = 57;
 /// What ends the program when rustdoc writes another format.
 const OTHER_FORMAT: u8 = 3;
 
-/// The libraries, with the features that rustdoc needs beside all of a library's own.
-const LIBRARIES: [(&str, &str); 4] = [
-    ("chainwright", ""),
-    ("chainwright-lang", ""),
-    ("chainwright-trace", ""),
-    // k8s-openapi does not build without a version.
-    ("chainwright-kube", "k8s-openapi/latest"),
+const LIBRARIES: [&str; 4] = [
+    "chainwright",
+    "chainwright-lang",
+    "chainwright-trace",
+    "chainwright-kube",
 ];
 
+/// Set for this program where Cargo runs it in place of rustdoc.
+const AS_RUSTDOC: &str = "CHAINWRIGHT_API_AS_RUSTDOC";
+
 fn main() -> Result<ExitCode, Box<dyn Error>> {
+    if std::env::var_os(AS_RUSTDOC).is_some() {
+        // Cargo itself must not see RUSTC_BOOTSTRAP: the build scripts of dependencies look at it, so everything
+        // would be built once more.
+        let mut rustdoc = Command::new("rustdoc");
+        rustdoc.args(std::env::args_os().skip(1));
+        return Err(rustdoc.env("RUSTC_BOOTSTRAP", "1").exec().into());
+    }
     let check = match std::env::args().nth(1).as_deref() {
         None => false,
         Some("--check") => true,
         Some(other) => return Err(format!("`{other}`: the only option is --check").into()),
     };
     // Of the checkout that it runs in, which need not be the one that it was built in.
-    let package = std::env::var_os("CARGO_MANIFEST_DIR").ok_or("run this by `cargo run`")?;
-    let root = Path::new(&package)
-        .parent()
-        .ok_or("the workspace has no directory")?;
+    let root = match std::env::var_os("CARGO_MANIFEST_DIR") {
+        Some(package) => Path::new(&package).join(".."),
+        None => std::env::current_dir()?,
+    };
+    rustdoc(&root)?;
     let mut code = ExitCode::SUCCESS;
-    for (library, features) in LIBRARIES {
-        match compare(root, library, features, check)? {
+    for library in LIBRARIES {
+        match compare(&root, library, check)? {
             Compared::Same => {}
             Compared::Differs => code = ExitCode::FAILURE,
             Compared::OtherFormat => return Ok(ExitCode::from(OTHER_FORMAT)),
@@ -56,13 +66,9 @@ enum Compared {
 }
 
 /// Writes a library's file, or compares it.
-fn compare(
-    root: &Path,
-    library: &str,
-    features: &str,
-    check: bool,
-) -> Result<Compared, Box<dyn Error>> {
-    let json = rustdoc(root, library, features)?;
+fn compare(root: &Path, library: &str, check: bool) -> Result<Compared, Box<dyn Error>> {
+    let json = root.join("target/doc").join(library.replace('-', "_"));
+    let json = json.with_extension("json");
     let format = format_of(&json)?;
     if format != FORMAT {
         eprintln!(
@@ -100,37 +106,24 @@ fn compare(
     Ok(Compared::Differs)
 }
 
-/// Has rustdoc describe the library; the path of its JSON.
-fn rustdoc(
-    root: &Path,
-    library: &str,
-    features: &str,
-) -> Result<std::path::PathBuf, Box<dyn Error>> {
-    let target = root.join("target/api");
+/// Has rustdoc describe the libraries as JSON in `target/doc`, from what `cargo doc` and Clippy have checked already.
+fn rustdoc(root: &Path) -> Result<(), Box<dyn Error>> {
     let status = Command::new(env!("CARGO"))
         .current_dir(root)
-        // The format is not stable, so stable toolchains ask for this.
-        .env("RUSTC_BOOTSTRAP", "1")
-        .args([
-            "rustdoc",
-            "--quiet",
-            "--locked",
-            "--lib",
-            "--package",
-            library,
-        ])
-        .args(["--all-features", "--features", features, "--target-dir"])
-        .arg(&target)
-        .args(["--", "-Z", "unstable-options", "--output-format", "json"])
-        .args(["--cap-lints", "allow"])
+        .env("RUSTDOC", std::env::current_exe()?)
+        .env(AS_RUSTDOC, "1")
+        .env(
+            "RUSTDOCFLAGS",
+            "-Z unstable-options --output-format json --cap-lints allow",
+        )
+        .args(["doc", "--quiet", "--locked", "--workspace", "--lib"])
+        .args(["--no-deps", "--all-features", "--target-dir"])
+        .arg(root.join("target"))
         .status()?;
-    if !status.success() {
-        return Err("rustdoc failed".into());
+    match status.success() {
+        true => Ok(()),
+        false => Err("rustdoc failed".into()),
     }
-    Ok(target
-        .join("doc")
-        .join(library.replace('-', "_"))
-        .with_extension("json"))
 }
 
 /// The number of the format.
