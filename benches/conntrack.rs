@@ -13,9 +13,9 @@ use std::hint::black_box;
 use std::time::Duration;
 
 use chainwright::conntrack::{Connection, Entry, EntryKey, Filter, Tuple};
-use chainwright::netns::{Sandbox, become_namespace_root};
 use chainwright_bench::floor::{Floor, Request};
 use chainwright_bench::{alternate_prepared, resident};
+use chainwright_testing::{Sandbox, become_namespace_root};
 use common::{BoxError, Result, counts, in_sandbox, report};
 
 /// UDP to a service, from so many addresses and ports.

@@ -16,12 +16,12 @@ mod common;
 
 use std::time::Duration;
 
-use chainwright::netns::become_namespace_root;
 use chainwright_bench::proxy::{
     Memory, Path, changes, cold, first_packets, memory, restart, rolling,
 };
 use chainwright_bench::{Cluster, Measured};
 use chainwright_kube::service::Layout;
+use chainwright_testing::become_namespace_root;
 use common::{Result, counts, in_sandbox, report, verdict};
 
 /// The goals: a cold start as a multiple of its floor, and in CPU time.

@@ -15,12 +15,12 @@ use std::io::Write;
 use std::net::Ipv4Addr;
 use std::process::{Command, Stdio};
 
-use chainwright::netns::become_namespace_root;
 use chainwright::nft::{Connection, Family, Scope, Snapshot, Transaction};
 use chainwright_bench::floor::{Floor, Request};
 use chainwright_bench::{Cluster, Contender, alternate, alternate_prepared};
 use chainwright_kube::service::{Layout, Services};
 use chainwright_lang::{Listing, Options, Script};
+use chainwright_testing::become_namespace_root;
 use common::{BoxError, Result, counts, in_sandbox, report, verdict};
 
 /// The goals: reading a ruleset's text, writing it, and reading a map's, as multiples of their floors; and the memory

@@ -20,8 +20,8 @@ use std::fmt::Write as _;
 use std::fs;
 use std::process::ExitCode;
 
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Family, Scope};
+use chainwright_testing::Sandbox;
 
 use capture::{BUILT_IN, clear, run};
 use encodings::{Cases, Corpus, Line, READER, Written, directory, key, ordinal, pack, parse_rules};

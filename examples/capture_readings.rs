@@ -20,12 +20,12 @@ use std::fs;
 use std::process::ExitCode;
 
 use chainwright::iptables::{self, Rule};
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::Expressions;
 use chainwright::nft::{
     self, Chain, Connection, Family, Scope, Table, Transaction, UnknownAttributes,
 };
 use chainwright::xt;
+use chainwright_testing::Sandbox;
 
 use capture::{BUILT_IN, clear, run};
 use encodings::{Corpus, Key, Line, NATIVE, Put, directory, key, pack, parse_native};

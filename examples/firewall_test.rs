@@ -4,10 +4,10 @@
 //!
 //! ```toml
 //! [dev-dependencies]
-//! chainwright = { version = "…", features = ["sandbox"] }
+//! chainwright-testing = "…"
 //! ```
 
-chainwright::sandbox_tests!();
+chainwright_testing::sandbox_tests!();
 
 fn main() {
     println!("cargo test --example firewall_test");
@@ -21,7 +21,7 @@ mod tests {
 
     use chainwright::iptables::text::RestoreOptions;
     use chainwright::iptables::{Family, Iptables};
-    use chainwright::netns::Sandbox;
+    use chainwright_testing::Sandbox;
 
     type Error = Box<dyn std::error::Error + Send + Sync>;
 

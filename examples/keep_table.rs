@@ -6,13 +6,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use chainwright::netns::Sandbox;
 use chainwright::nft::build::{Build, CtState};
-use chainwright::nft::live::{FakeKernel, Mirror, Update};
+use chainwright::nft::live::{Mirror, Update};
 use chainwright::nft::{
     Chain, Connection, Family, Hook, PlanOptions, Policy, Priority, Scope, Snapshot, Table,
     Transaction,
 };
+use chainwright_testing::FakeKernel;
+use chainwright_testing::Sandbox;
 
 pub(crate) type Error = Box<dyn std::error::Error + Send + Sync>;
 

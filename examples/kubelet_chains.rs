@@ -2,9 +2,9 @@
 //!
 //! `cargo run --example kubelet_chains`, in a private network namespace.
 
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Family, Scope, Transaction};
 use chainwright_kube::kubelet::Kubelet;
+use chainwright_testing::Sandbox;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 

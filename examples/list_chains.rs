@@ -3,8 +3,8 @@
 //! `cargo run --example list_chains`, in a private network namespace. Leave the sandbox out to see your own
 //! tables; that takes CAP_NET_ADMIN.
 
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};
+use chainwright_testing::Sandbox;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 

@@ -1,13 +1,13 @@
 //! A program that uses the structs of the crate `nftables`, as netavark does, and hands them to chainwright instead of
 //! running `nft`: the firewall of a network of containers, with a published port.
 //!
-//! `cargo run --example nftables_crate --features sandbox`, in a private network namespace.
+//! `cargo run --example nftables_crate`, in a private network namespace.
 
 use std::borrow::Cow;
 
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Scope};
 use chainwright_lang::{Listing, Options, Script};
+use chainwright_testing::Sandbox;
 use nftables::batch::Batch;
 use nftables::expr::{
     CT, Expression, Meta, MetaKey, NamedExpression, Payload, PayloadField, Prefix, SetItem,

@@ -16,16 +16,16 @@
 //!
 //! # A test in a sandbox
 //!
-//! A namespace of one's own for each test, without root: [`Sandbox`](crate::netns::Sandbox), of the feature
+//! A namespace of one's own for each test, without root: [`Sandbox`](chainwright_testing::Sandbox), of the feature
 //! `sandbox`, which stands in `[dev-dependencies]`. A test harness starts threads, after which an ordinary user's
 //! process cannot become root in a user namespace any more; [`sandbox_tests!`](crate::sandbox_tests), once in
 //! the test file, sees to that before `main`. `examples/firewall_test.rs` sends real packets.
 //!
 //! ```
-//! use chainwright::netns::Sandbox;
+//! use chainwright_testing::Sandbox;
 //! use chainwright::nft::{Connection, Scope};
 //!
-//! chainwright::sandbox_tests!();
+//! chainwright_testing::sandbox_tests!();
 //!
 //! // #[test]
 //! fn a_sandbox_is_empty() -> Result<(), Box<dyn std::error::Error>> {
@@ -43,7 +43,7 @@
 //! use chainwright::nft::build::{Build, CtState};
 //! use chainwright::nft::{Chain, Connection, Family, Hook, Policy, Priority, Table, Transaction};
 //!
-//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! # chainwright_testing::Sandbox::new()?.run(|| {
 //! let mut tx = Transaction::new();
 //! tx.add(&Table::new(Family::INET, "filter"))?;
 //! let input = Chain::new(Family::INET, "filter", "input");
@@ -70,7 +70,7 @@
 //! use chainwright::nft::typed::TypedMap;
 //! use chainwright::nft::{Chain, Connection, Family, Hook, Priority, Table, Transaction};
 //!
-//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! # chainwright_testing::Sandbox::new()?.run(|| {
 //! type Key = (Ipv4Addr, Protocol, u16);
 //! let services = TypedMap::<Key, Verdict<'_>>::new(Family::IP, "proxy", "services");
 //! let mut tx = Transaction::new();
@@ -97,7 +97,7 @@
 //! use chainwright::nft::build::{Anonymous, Build, NatTo, Version, numgen_random};
 //! use chainwright::nft::{Chain, Connection, Family, Hook, Priority, Table, Transaction};
 //!
-//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! # chainwright_testing::Sandbox::new()?.run(|| {
 //! let mut tx = Transaction::new();
 //! tx.add(&Table::new(Family::IP, "proxy"))?;
 //! let prerouting = Chain::new(Family::IP, "proxy", "prerouting");
@@ -121,7 +121,7 @@
 //! ```
 //! use chainwright::nft::{Connection, Family, Table, TableFlags, Transaction};
 //!
-//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! # chainwright_testing::Sandbox::new()?.run(|| {
 //! let mut proxy = Connection::open()?; // keep it: the table is this socket's
 //! let mut tx = Transaction::new();
 //! tx.add(&Table {
@@ -150,7 +150,7 @@
 //! use chainwright::nft::typed::TypedSet;
 //! use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
 //!
-//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! # chainwright_testing::Sandbox::new()?.run(|| {
 //! let seen = TypedSet::<Ipv4Addr>::new(Family::IP, "filter", "seen")
 //!     .adjusted(|set| set.with_updates(65_536).with_timeout(None));
 //! let mut tx = Transaction::new();
@@ -180,7 +180,7 @@
 //! ```
 //! use chainwright::nft::{Connection, DiffOptions, Family, Scope, Table, Transaction};
 //!
-//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! # chainwright_testing::Sandbox::new()?.run(|| {
 //! let mut nft = Connection::open()?;
 //! let before = nft.snapshot(Scope::all())?;
 //! let mut tx = Transaction::new();
@@ -202,7 +202,7 @@
 //! ```
 //! use chainwright::iptables::{Family, Iptables, Rule};
 //!
-//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! # chainwright_testing::Sandbox::new()?.run(|| {
 //! let mut iptables = Iptables::nft()?; // or legacy()
 //! let rule = Rule::parse(Family::Ipv4, "-m mark --mark 0x8000/0x8000 -j DROP")?;
 //! iptables.update(Family::Ipv4, "filter", |table| {
@@ -222,7 +222,7 @@
 //! use chainwright_kube::kubelet::Kubelet;
 //! use chainwright::nft::Connection;
 //!
-//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! # chainwright_testing::Sandbox::new()?.run(|| {
 //! let mut nft = Connection::open()?;
 //! let kubelet = Kubelet::new();
 //! kubelet.ensure(&mut nft)?; // what is missing, in one transaction
@@ -239,7 +239,7 @@
 //! use chainwright_kube::guard::{Event, Guard, GuardOptions};
 //! use chainwright_kube::kubelet::Kubelet;
 //!
-//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! # chainwright_testing::Sandbox::new()?.run(|| {
 //! let backend = match Detector::open().look().verdict() {
 //!     Verdict::Undetermined => Backend::Nft, // this is the node's first kubelet
 //!     other => other.backend().ok_or("which backend is used cannot be said")?,
@@ -262,7 +262,7 @@
 //! ```
 //! use chainwright::nft::{Chain, Connection, Family, Transaction};
 //!
-//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! # chainwright_testing::Sandbox::new()?.run(|| {
 //! let mut tx = Transaction::new();
 //! tx.add(&Chain::new(Family::IP, "missing", "input"))?;
 //! let error = Connection::open()?.commit(&tx).unwrap_err();

@@ -6,7 +6,7 @@
 //!
 //! ```
 //! use chainwright::ipset::Connection;
-//! use chainwright::netns::Sandbox;
+//! use chainwright_testing::Sandbox;
 //!
 //! let sandbox = Sandbox::new()?;
 //! let sets = sandbox.run(Connection::open)??;

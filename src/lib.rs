@@ -9,7 +9,7 @@
 //! use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};
 //!
 //! # fn main() -> Result<(), chainwright::Error> {
-//! # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+//! # let sandbox = chainwright_testing::Sandbox::new()?; sandbox.run(|| {
 //! let mut nft = Connection::open()?; // of this network namespace
 //! let mut tx = Transaction::new();
 //! tx.add(&Table::new(Family::IP, "nat"))?;
@@ -26,7 +26,7 @@
 //! # }
 //! ```
 //!
-//! More tasks of this size: the module `guide`, which the features `sandbox` and `diff` document.
+//! More tasks of this size: the module `guide`, which the feature `diff` documents.
 //!
 //! # Modules
 //!
@@ -60,13 +60,11 @@
 //! | `serde` | objects, expressions and snapshots to and from any self-describing format |
 //! | `tokio` | changes of the ruleset as a stream: `nft::live::MonitorStream` |
 //! | `conntrack` | tracked connections: `conntrack` |
-//! | `model` | `nft::live::FakeKernel`: an nf_tables in memory, to test without a kernel |
-//! | `sandbox` | private network namespaces for tests, without root: `netns::Sandbox`, `sandbox_tests!` |
 //!
 //! # Privileges
 //!
 //! Looking and changing take `CAP_NET_ADMIN` in the user namespace that owns the network namespace:
-//! root, or anybody inside a `netns::Sandbox`.
+//! root, or anybody inside a `chainwright_testing::Sandbox`.
 
 #![deny(unsafe_code)]
 
@@ -79,7 +77,7 @@ mod escape;
 #[cfg(feature = "fuzzing")]
 #[doc(hidden)]
 pub mod fuzzing;
-#[cfg(all(feature = "sandbox", feature = "diff"))]
+#[cfg(feature = "diff")]
 pub mod guide;
 mod input;
 #[doc(hidden)]

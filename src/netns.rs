@@ -1,4 +1,4 @@
-//! Network namespaces: run code inside one, and make private ones for tests and demos.
+//! Network namespaces: run code inside one.
 //!
 //! Packet-filter tables belong to a network namespace
 //! ([network_namespaces(7)](https://man7.org/linux/man-pages/man7/network_namespaces.7.html)).
@@ -8,12 +8,10 @@
 //!
 //! - [`Netns`] is a handle to a namespace that exists: the caller's, a named one
 //!   (`ip netns add`), a process's, or a file's.
-//! - `Sandbox` is a new, private namespace that disappears with its handle. It needs no root
-//!   privileges: see `become_namespace_root`, and for tests `sandbox_tests!`. All three are of the feature
-//!   `sandbox`, which is for `[dev-dependencies]`.
+//! A new, private namespace that disappears with its handle is a `Sandbox` of the crate `chainwright-testing`.
 //!
 //! ```
-//! use chainwright::netns::Sandbox;
+//! use chainwright_testing::Sandbox;
 //!
 //! let sandbox = Sandbox::new()?;
 //! let interfaces = sandbox.run(|| std::fs::read_to_string("/proc/thread-self/net/dev"))??;
@@ -23,12 +21,6 @@
 //! ```
 
 mod error;
-#[cfg(feature = "sandbox")]
-mod route;
-#[cfg(feature = "sandbox")]
-mod sandbox;
-#[cfg(feature = "sandbox")]
-mod user;
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -45,10 +37,6 @@ use nix::sched::{CloneFlags, setns};
 use nix::sys::statfs::{NSFS_MAGIC, fstatfs};
 
 pub use error::Error;
-#[cfg(feature = "sandbox")]
-pub use sandbox::Sandbox;
-#[cfg(feature = "sandbox")]
-pub use user::{become_namespace_root, prepare_tests};
 
 /// The calling thread's network namespace. `/proc/self` would be the main thread's.
 const OWN: &str = "/proc/thread-self/ns/net";
@@ -202,7 +190,7 @@ impl Netns {
     ///
     /// ```
     /// use std::net::{TcpListener, TcpStream};
-    /// use chainwright::netns::Sandbox;
+    /// use chainwright_testing::Sandbox;
     ///
     /// let here = Sandbox::new()?;
     /// let elsewhere = Sandbox::new()?;
@@ -260,46 +248,6 @@ impl From<Netns> for OwnedFd {
     }
 }
 
-/// Lets all tests of a test program make [`Sandbox`](crate::netns::Sandbox)es as an ordinary user, whatever
-/// threads they run on. It stands once, outside any function, in the crate's root or a test file.
-///
-/// The kernel lets a process become root in a user namespace only while it has a single thread, and a test
-/// harness starts its threads before the first test: so this runs
-/// [`become_namespace_root`](crate::netns::become_namespace_root) before `main`. It does nothing outside
-/// of tests (`cfg(test)`).
-///
-/// ```
-/// chainwright::sandbox_tests!();
-///
-/// // #[test]
-/// fn a_sandbox_has_no_tables() -> Result<(), Box<dyn std::error::Error>> {
-///     use chainwright::netns::Sandbox;
-///     use chainwright::nft::{Connection, Scope};
-///
-///     let mut nft = Sandbox::new()?.run(Connection::open)??;
-///     assert!(nft.tables(Scope::all())?.next()?.is_none());
-///     Ok(())
-/// }
-/// # a_sandbox_has_no_tables().unwrap();
-/// ```
-#[cfg(feature = "sandbox")]
-#[macro_export]
-macro_rules! sandbox_tests {
-    () => {
-        #[cfg(test)]
-        const _: () = {
-            extern "C" fn before_main() {
-                $crate::netns::prepare_tests();
-            }
-            // SAFETY: the section holds pointers to functions that the C library calls before `main`; it
-            // hands them arguments that a function without parameters leaves alone.
-            #[used]
-            #[unsafe(link_section = ".init_array")]
-            static BEFORE_MAIN: extern "C" fn() = before_main;
-        };
-    };
-}
-
 /// Waits until the kernel has dealt with every packet that it is dealing with now: those that come later see the rules
 /// and elements that are there now. That takes some milliseconds, and no processor.
 #[doc(hidden)]
@@ -347,7 +295,8 @@ fn open(path: &Path) -> io::Result<Option<Netns>> {
 ///
 /// The thread gets no name: it then shows the caller's in the kernel, and that is what nf_tables
 /// records with each generation as the name of the process which made it.
-fn on_helper_thread<T, F>(work: F) -> Result<T, Error>
+#[doc(hidden)]
+pub fn on_helper_thread<T, F>(work: F) -> Result<T, Error>
 where
     F: FnOnce() -> T + Send,
     T: Send,

@@ -4,9 +4,9 @@
 use std::error::Error;
 use std::hint::black_box;
 
-use chainwright::netns::{Sandbox, become_namespace_root};
 use chainwright::nft::{ChainRef, Connection};
 use chainwright_bench::{KubeProxy, Measured};
+use chainwright_testing::{Sandbox, become_namespace_root};
 
 pub(crate) type BoxError = Box<dyn Error + Send + Sync>;
 pub(crate) type Result<T = ()> = std::result::Result<T, BoxError>;

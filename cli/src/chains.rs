@@ -14,7 +14,7 @@ use serde::Serialize;
 use crate::glob::Glob;
 use crate::legacy_tables::{self, family_name};
 use crate::output::{Error, Exit, Output, Printable, Rows, name_text};
-use crate::scope::{Backend, Found, Scope, admits};
+use crate::scope::{Found, Scope, admits};
 
 /// List chains, one a line
 ///

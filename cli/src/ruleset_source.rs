@@ -7,9 +7,9 @@ use std::path::Path;
 use bstr::ByteSlice;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Connection, FileError, Scope as NftScope, Snapshot};
 use chainwright_lang::{Script, read_text};
+use chainwright_testing::FakeKernel;
 
 use crate::output::{Error, Printable, causes};
 use crate::scope::Scope;

@@ -120,7 +120,7 @@ macro_rules! target {
     };
 }
 
-chainwright::sandbox_tests!();
+chainwright_testing::sandbox_tests!();
 
 #[cfg(test)]
 mod tests {

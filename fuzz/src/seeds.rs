@@ -512,7 +512,7 @@ pub fn of_kernel() -> Vec<Vec<u8>> {
 
 /// What the kernel lists of a ruleset; `None` if it does not take it.
 fn listed(path: &Path) -> Result<Option<Vec<u8>>, Box<dyn std::error::Error + Send + Sync>> {
-    let sandbox = chainwright::netns::Sandbox::new()?;
+    let sandbox = chainwright_testing::Sandbox::new()?;
     sandbox.run(|| {
         let loaded = Command::new("nft")
             .env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin")

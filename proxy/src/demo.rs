@@ -14,8 +14,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chainwright::netns::Sandbox;
 use chainwright_kube::service::{Config, EndpointSlice, Protocol, ServicePort, Services};
+use chainwright_testing::Sandbox;
 
 use crate::agent::{Agent, Change, with_sources};
 use crate::metrics::Metrics;
@@ -163,7 +163,7 @@ impl Net {
     }
 
     /// Gives the pods' namespace an address, and the node the way to it.
-    fn add_pod(&self, address: IpAddr) -> Result<(), chainwright::netns::Error> {
+    fn add_pod(&self, address: IpAddr) -> Result<(), chainwright_testing::Error> {
         let (length, gateway) = match address {
             IpAddr::V4(_) => (32, PODS[0]),
             IpAddr::V6(_) => (128, PODS[1]),

@@ -299,10 +299,10 @@ mod tests {
     use std::sync::mpsc;
 
     use chainwright::iptables::Iptables;
-    use chainwright::netns::Sandbox;
     use chainwright::nft::Scope;
     use chainwright_kube::detect::Marks;
     use chainwright_kube::service::{ObjectName, Port, Protocol, Service};
+    use chainwright_testing::Sandbox;
 
     use super::*;
 

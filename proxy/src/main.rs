@@ -16,14 +16,14 @@ mod stale;
 mod sysctl;
 
 #[cfg(test)]
-chainwright::sandbox_tests!();
+chainwright_testing::sandbox_tests!();
 
 use std::path::Path;
 use std::process::ExitCode;
 use std::sync::{Arc, mpsc};
 use std::thread;
 
-use chainwright::netns::become_namespace_root;
+use chainwright_testing::become_namespace_root;
 use clap::Parser;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;

@@ -90,11 +90,11 @@ mod tests {
 
     use chainwright::conntrack::{Entry, Filter, Tuple};
     use chainwright::iptables::Family;
-    use chainwright::netns::Sandbox;
     use chainwright_kube::service::{
         Config, Endpoint, EndpointPort, EndpointSlice, ObjectName, Port, Protocol, Service,
         Services,
     };
+    use chainwright_testing::Sandbox;
 
     use super::*;
     use crate::kernel;

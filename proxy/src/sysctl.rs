@@ -175,7 +175,7 @@ fn read(setting: &Path) -> io::Result<u64> {
 
 #[cfg(test)]
 mod tests {
-    use chainwright::netns::Sandbox;
+    use chainwright_testing::Sandbox;
 
     use super::*;
 

@@ -40,7 +40,7 @@ const AT_ONCE: usize = 64;
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright::Error> {
-/// # chainwright::netns::Sandbox::new()?.run(|| {
+/// # chainwright_testing::Sandbox::new()?.run(|| {
 /// use std::time::Duration;
 /// use chainwright::conntrack::{Connection, Entry, Filter, Tuple, TupleFilter};
 ///

@@ -33,8 +33,8 @@ use crate::xt::Names;
 /// ```
 /// # use chainwright::netns;
 /// # fn main() -> Result<(), chainwright::iptables::Error> {
-/// # netns::become_namespace_root().unwrap();
-/// # let sandbox = netns::Sandbox::new().unwrap();
+/// # chainwright_testing::become_namespace_root().unwrap();
+/// # let sandbox = chainwright_testing::Sandbox::new().unwrap();
 /// # sandbox.run(|| {
 /// use chainwright::iptables::{Family, Iptables, Rule};
 ///
@@ -497,13 +497,13 @@ impl Iptables {
     }
 }
 
-#[cfg(all(test, feature = "sandbox"))]
+#[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn connections_are_as_patient_as_the_handle() {
-        let sandbox = crate::netns::Sandbox::new().unwrap();
+        let sandbox = chainwright_testing::Sandbox::new().unwrap();
         let handle = sandbox.run(Iptables::nft).unwrap().unwrap();
         let of = |handle: &Iptables| match &handle.inner {
             Inner::Nft { connection, .. } => connection.retry(),

@@ -64,7 +64,7 @@ impl Tables {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     /// use chainwright::iptables::{Family, Tables};
     /// use chainwright::nft::{Connection, Scope};

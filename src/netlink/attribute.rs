@@ -108,11 +108,13 @@ impl<'a> Attributes<'a> {
 // Reading a ruleset spends most of its instructions here: a number costs one comparison of the length
 // that is left, one of the whole header, and one load.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct AttributeCursor<'a>(&'a [u8]);
+#[doc(hidden)]
+pub struct AttributeCursor<'a>(&'a [u8]);
 
 /// Something is not as expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct FastPathMiss;
+#[doc(hidden)]
+pub struct FastPathMiss;
 
 impl<'a> AttributeCursor<'a> {
     /// The attributes that `bytes` consists of.

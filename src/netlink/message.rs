@@ -319,7 +319,6 @@ pub struct MessageWriter<'b> {
     start: usize,
     error: Option<Box<MessageError>>,
     /// What attributes' types are written without.
-    #[cfg(feature = "model")]
     unmarked: u16,
 }
 
@@ -337,7 +336,6 @@ impl<'b> MessageWriter<'b> {
             buffer,
             start,
             error: None,
-            #[cfg(feature = "model")]
             unmarked: 0,
         }
     }
@@ -361,26 +359,27 @@ impl<'b> MessageWriter<'b> {
 
     /// Appends a writer's worth of bare attributes, without a message around them: for lists that
     /// are put into a message later.
-    pub(crate) fn bare(buffer: &'b mut Vec<u8>) -> Self {
+    #[doc(hidden)]
+    pub fn bare(buffer: &'b mut Vec<u8>) -> Self {
         let start = buffer.len();
         Self {
             buffer,
             start,
             error: None,
-            #[cfg(feature = "model")]
             unmarked: 0,
         }
     }
 
     /// Writes nested attributes without `NLA_F_NESTED`, as nf_tables lists them.
-    #[cfg(feature = "model")]
-    pub(crate) fn unmarked(mut self) -> Self {
+    #[doc(hidden)]
+    pub fn unmarked(mut self) -> Self {
         self.unmarked = NLA_F_NESTED;
         self
     }
 
     /// Ends what [`bare`](Self::bare) began.
-    pub(crate) fn finish_bare(self) -> Result<(), MessageError> {
+    #[doc(hidden)]
+    pub fn finish_bare(self) -> Result<(), MessageError> {
         match self.error {
             None => Ok(()),
             Some(error) => {
@@ -401,7 +400,6 @@ impl<'b> MessageWriter<'b> {
         if total > usize::from(u16::MAX) {
             self.misfit(kind & !NLA_F_NESTED, MessageErrorKind::TooLong { length });
         }
-        #[cfg(feature = "model")]
         let kind = kind & !self.unmarked;
         let [l0, l1] = (total as u16).to_ne_bytes();
         let [t0, t1] = kind.to_ne_bytes();

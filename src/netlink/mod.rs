@@ -31,8 +31,7 @@ mod batch;
 mod dump;
 mod error;
 mod message;
-#[cfg(any(test, feature = "model"))]
-pub(crate) mod peer;
+mod peer;
 mod receive;
 #[cfg(any(test, feature = "testing"))]
 #[cfg_attr(
@@ -45,7 +44,8 @@ mod socket;
 
 pub use ack::Acknowledgement;
 pub use attribute::{Attribute, Attributes};
-pub(crate) use attribute::{AttributeCursor, FastPathMiss};
+#[doc(hidden)]
+pub use attribute::{AttributeCursor, FastPathMiss};
 pub use batch::{BatchReplies, Rejection, Replies, Verdict};
 pub use dump::{Dump, DumpItem};
 pub use error::{Error, Loss, Malformed};
@@ -53,7 +53,9 @@ pub use error::{Error, Loss, Malformed};
 pub(crate) use message::LONGEST_CONTEXT;
 pub(crate) use message::Unread;
 pub use message::{Message, MessageError, MessageErrorKind, MessageWriter, Messages, NfGenMsg};
+#[doc(hidden)]
+pub use peer::Peer;
 pub(crate) use receive::{Answer, Intake, Next};
-#[cfg(any(test, feature = "model"))]
-pub(crate) use socket::Received;
+#[doc(hidden)]
+pub use socket::Received;
 pub use socket::{RECEIVE_BUFFER, Socket};

@@ -7,7 +7,7 @@ use super::Received;
 
 /// What answers in the kernel's place: it carries a request out before [`send`](Self::send) returns, and queues
 /// what it answers.
-pub(crate) trait Peer: Send + Sync {
+pub trait Peer: Send + Sync {
     /// Takes one datagram.
     fn send(&self, datagram: &[u8]) -> io::Result<()>;
 

@@ -38,17 +38,16 @@ enum Way {
     /// The kernel.
     Kernel(NlSocket),
     /// Something else: a model, or what a kernel answered once.
-    #[cfg(any(test, feature = "model"))]
     Peer(Box<dyn super::peer::Peer>),
 }
 
 /// A datagram that is in a buffer, as far as it fits.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Received {
+pub struct Received {
     /// All of its length, in bytes.
-    pub(crate) length: usize,
+    pub length: usize,
     /// The port of the socket that sent it; 0 is the kernel's.
-    pub(crate) sender: u32,
+    pub sender: u32,
 }
 
 impl Way {
@@ -57,7 +56,6 @@ impl Way {
         match self {
             // Netlink takes a datagram whole or not at all.
             Self::Kernel(socket) => socket.send(datagram, Msg::empty()).map(|_| ()),
-            #[cfg(any(test, feature = "model"))]
             Self::Peer(peer) => peer.send(datagram),
         }
     }
@@ -76,7 +74,6 @@ impl Way {
                     sender: received.address.map_or(u32::MAX, |sender| sender.pid()),
                 })
             }
-            #[cfg(any(test, feature = "model"))]
             Self::Peer(peer) => peer.receive(buffer),
         }
     }
@@ -87,7 +84,6 @@ impl AsFd for Way {
         match self {
             // SAFETY: the descriptor is the socket's own, open for as long as the socket is borrowed.
             Self::Kernel(socket) => unsafe { BorrowedFd::borrow_raw(socket.as_raw_fd()) },
-            #[cfg(any(test, feature = "model"))]
             Self::Peer(peer) => peer.descriptor(),
         }
     }
@@ -133,8 +129,8 @@ impl Socket {
     }
 
     /// One with this other end.
-    #[cfg(any(test, feature = "model"))]
-    pub(crate) fn to_peer(peer: Box<dyn super::peer::Peer>) -> Self {
+    #[doc(hidden)]
+    pub fn to_peer(peer: Box<dyn super::peer::Peer>) -> Self {
         Self {
             way: Way::Peer(peer),
             send_buffer: usize::MAX,
@@ -154,7 +150,6 @@ impl Socket {
             protocol: libc::NETLINK_NETFILTER,
             source,
         };
-        #[cfg(any(test, feature = "model"))]
         if let Way::Peer(peer) = &self.way {
             let sibling = peer.sibling().map(Self::to_peer);
             return sibling.ok_or_else(|| failed(io::Error::from_raw_os_error(libc::EPERM)));
@@ -194,7 +189,6 @@ impl Socket {
     pub fn port(&self) -> Result<u32, Error> {
         match &self.way {
             Way::Kernel(socket) => socket.pid().map_err(|source| Error::Receive { source }),
-            #[cfg(any(test, feature = "model"))]
             Way::Peer(peer) => Ok(peer.port()),
         }
     }
@@ -202,7 +196,6 @@ impl Socket {
     /// The number that tells the socket's network namespace from all others (`SO_NETNS_COOKIE`,
     /// Linux 5.14).
     pub(crate) fn namespace_cookie(&self) -> Option<u64> {
-        #[cfg(any(test, feature = "model"))]
         if let Way::Peer(peer) = &self.way {
             return peer.namespace_cookie();
         }
@@ -300,7 +293,6 @@ impl Socket {
 
     /// Makes the receive buffer so large, or so small, as far as the kernel lets it become either.
     pub fn set_receive_buffer(&mut self, bytes: usize) {
-        #[cfg(any(test, feature = "model"))]
         if let Way::Peer(peer) = &self.way {
             return peer.set_receive_buffer(bytes);
         }
@@ -319,7 +311,6 @@ impl Socket {
     pub fn join(&self, group: u32) -> Result<(), Error> {
         let joined = match &self.way {
             Way::Kernel(socket) => socket.add_mcast_membership(Groups::new_groups(&[group])),
-            #[cfg(any(test, feature = "model"))]
             Way::Peer(peer) => peer.set_membership(group, true),
         };
         joined.map_err(|source| Error::Option {
@@ -335,7 +326,6 @@ impl Socket {
     pub fn leave(&self, group: u32) -> Result<(), Error> {
         let left = match &self.way {
             Way::Kernel(socket) => socket.drop_mcast_membership(Groups::new_groups(&[group])),
-            #[cfg(any(test, feature = "model"))]
             Way::Peer(peer) => peer.set_membership(group, false),
         };
         left.map_err(|source| Error::Option {
@@ -394,7 +384,6 @@ impl Socket {
     /// in, which is up to several times its length. 0 if the kernel does not tell.
     #[must_use]
     pub fn receive_buffer(&self) -> usize {
-        #[cfg(any(test, feature = "model"))]
         if let Way::Peer(peer) = &self.way {
             return peer.receive_buffer();
         }

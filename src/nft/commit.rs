@@ -216,7 +216,7 @@ impl Connection {
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
-    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// # chainwright_testing::Sandbox::new()?.run(|| {
     /// use chainwright::nft::expr::Immediate;
     /// use chainwright::nft::{Chain, Connection, Family, Rule, Table, Transaction};
     ///

@@ -103,7 +103,8 @@ impl Connection {
     }
 
     /// A connection over this socket.
-    pub(super) fn over(socket: Socket) -> Result<Self, Error> {
+    #[doc(hidden)]
+    pub fn over(socket: Socket) -> Result<Self, Error> {
         static OPENED: AtomicU64 = AtomicU64::new(0);
         Ok(Self {
             origin: match socket.namespace_cookie() {
@@ -141,7 +142,7 @@ impl Connection {
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
-    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// # chainwright_testing::Sandbox::new()?.run(|| {
     /// use chainwright::nft::live::{Item, Monitor};
     /// use chainwright::nft::{Connection, Family, Table, Transaction};
     ///

@@ -25,7 +25,7 @@ use crate::netlink::Message;
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright::Error> {
-/// # chainwright::netns::Sandbox::new()?.run(|| {
+/// # chainwright_testing::Sandbox::new()?.run(|| {
 /// use chainwright::nft::expr::Immediate;
 /// use chainwright::nft::{Chain, Connection, Family, Groups, Rule, Table, Transaction};
 ///

@@ -37,7 +37,7 @@ const SENDINGS: usize = 1024;
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let sandbox = chainwright::netns::Sandbox::new()?;
+/// # let sandbox = chainwright_testing::Sandbox::new()?;
 /// # sandbox.run(|| -> Result<(), chainwright::Error> {
 /// use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};
 ///

@@ -167,7 +167,7 @@ impl Connection {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// # sandbox.run(|| -> Result<(), chainwright::Error> {
     /// use chainwright::netlink::Error;
     /// use chainwright::nft::{Chain, Connection, Family, Hook, Table, Transaction};

@@ -49,10 +49,12 @@ mod chain;
 mod commit;
 mod committed;
 mod compat;
-mod connection;
+#[doc(hidden)]
+pub mod connection;
 mod count;
 mod data_type;
-mod declare;
+#[doc(hidden)]
+pub mod declare;
 mod device;
 mod element;
 mod explain;
@@ -136,6 +138,9 @@ pub use owner_tag::{OwnerTag, OwnerTagError};
 pub use ownership::Ownership;
 pub use pool::Pool;
 pub use preflight::{Missing, Need};
+#[cfg(feature = "testing")]
+#[doc(hidden)]
+pub use properties::DEPTH;
 pub use ranges::{Ranges, RangesError};
 pub(crate) use rule::is_cheaper_anew;
 pub use rule::{Compat, Rule, RuleRef};

@@ -29,7 +29,7 @@ const LIMIT: usize = 8;
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright::Error> {
-/// # chainwright::netns::Sandbox::new()?.run(|| {
+/// # chainwright_testing::Sandbox::new()?.run(|| {
 /// use chainwright::nft::{Family, Pool, Scope, Table, Transaction};
 /// let pool = Pool::open()?;
 /// std::thread::scope(|scope| {

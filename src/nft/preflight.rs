@@ -215,7 +215,7 @@ impl Connection {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// # sandbox.run(|| -> Result<(), chainwright::Error> {
     /// use chainwright::nft::expr::{Decoded, Expressions, Opaque};
     /// use chainwright::nft::{Chain, Connection, Family, Rule, Table, Transaction};

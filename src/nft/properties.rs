@@ -52,7 +52,7 @@ pub(super) trait Arbitrary {
 }
 
 /// How deep expressions stand in one another here.
-pub(super) const DEPTH: u32 = 2;
+pub const DEPTH: u32 = 2;
 
 /// Now and then a value. Type names what has the strategy, so that macros need not.
 pub(super) fn now_and_then<T: Arbitrary>(depth: u32) -> BoxedStrategy<Option<T::Value>> {

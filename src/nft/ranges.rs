@@ -252,7 +252,7 @@ impl Connection {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// # chainwright_testing::Sandbox::new()?.run(|| {
     /// use chainwright::nft::{
     ///     Connection, DataType, Element, Family, RangesError, Set, SetFlags, Table, Transaction,
     /// };

@@ -27,7 +27,7 @@ flags! {
         ///
         /// ```
         /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-        /// # let sandbox = chainwright::netns::Sandbox::new()?;
+        /// # let sandbox = chainwright_testing::Sandbox::new()?;
         /// # sandbox.run(|| -> Result<(), chainwright::Error> {
         /// use chainwright::nft::{Connection, Family, Table, TableFlags, Transaction};
         ///
@@ -60,7 +60,7 @@ flags! {
         ///
         /// ```
         /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-        /// # let sandbox = chainwright::netns::Sandbox::new()?;
+        /// # let sandbox = chainwright_testing::Sandbox::new()?;
         /// # sandbox.run(|| -> Result<(), chainwright::Error> {
         /// use chainwright::nft::{Connection, Family, Table, TableFlags, Transaction};
         ///

@@ -9,7 +9,7 @@
 //! use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+//! # let sandbox = chainwright_testing::Sandbox::new()?; sandbox.run(|| {
 //! // type ipv4_addr . inet_proto . inet_service : verdict
 //! let services = TypedMap::<(Ipv4Addr, Protocol, u16), Verdict<'_>>::new(Family::IP, "proxy", "services");
 //! let web = (Ipv4Addr::new(10, 96, 0, 1), Protocol::TCP, 80);

@@ -3,10 +3,10 @@
 use chainwright::netlink::{
     Acknowledgement, MessageWriter, Messages, NfGenMsg, RECEIVE_BUFFER, Socket,
 };
-use chainwright::netns::Sandbox;
 use chainwright_sys::netlink::{NLM_F_ACK, NLM_F_CREATE, NLM_F_REQUEST};
 use chainwright_sys::nfnetlink::NFNL_SUBSYS_ACCT;
 use chainwright_sys::nfnetlink_acct::{NFACCT_NAME, NFNL_MSG_ACCT_NEW};
+use chainwright_testing::Sandbox;
 
 use super::sandbox;
 

@@ -1,7 +1,7 @@
 //! A legacy rule that iptables has no words for.
 
 use chainwright::legacy::{Connection, Draft, Error, Family, HeaderBuf, Hook, NewTarget};
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 /// Makes ARP's table `filter` in the sandbox, with a rule in its chain `INPUT` that drops everything; `false`
 /// if this kernel has no such tables.

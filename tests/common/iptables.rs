@@ -5,7 +5,7 @@ use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::SaveOptions;
 use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::legacy::{self, LockPolicy};
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 use super::connect;
 use super::tools::Tools;

@@ -26,11 +26,11 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use chainwright::netns::{self, Sandbox};
 use chainwright::nft::live::{Monitor, MonitorOptions};
 use chainwright::nft::{
     Chain, ChainFlags, Connection, Family, Rule, RuleFilter, Scope, Transaction,
 };
+use chainwright_testing::Sandbox;
 
 /// Returns a path below the workspace's directory, of which each package with tests is a part.
 pub(crate) fn in_workspace(path: impl AsRef<Path>) -> PathBuf {
@@ -49,7 +49,7 @@ static NO_SANDBOXES: OnceLock<String> = OnceLock::new();
 // starts no thread.
 #[ctor::ctor(unsafe)]
 fn become_namespace_root() {
-    if let Err(error) = netns::become_namespace_root() {
+    if let Err(error) = chainwright_testing::become_namespace_root() {
         let reason = report(&error);
         eprintln!("The tests cannot make network namespaces: {reason}");
         let _ = NO_SANDBOXES.set(reason);

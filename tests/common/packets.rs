@@ -4,7 +4,7 @@ use std::net::UdpSocket;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
 
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 use super::OnDrop;
 use super::tools::Tools;

@@ -1,6 +1,6 @@
 //! Rulesets to plan between, as `nft` takes them, and what a plan says.
 
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 use super::sandbox;
 use super::tools::Tools;

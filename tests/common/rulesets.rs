@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 use super::tools::Tools;
 use super::{accounting, connect, kernel, sandbox};

@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 /// What the process that is to be killed is to do; its words.
 const TASK: &str = "CHAINWRIGHT_TEST_TASK";

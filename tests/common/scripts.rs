@@ -1,8 +1,8 @@
 //! Scripts: how they are carried out, and how what they make is compared with what nft makes.
 
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, PlanOptions, Scope};
 use chainwright_lang::{Error, Script};
+use chainwright_testing::Sandbox;
 
 use super::rulesets::{Listing, data, directory, listing_in, same};
 use super::{connect, report};

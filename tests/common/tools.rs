@@ -7,7 +7,7 @@
 use std::io::{self, Write};
 use std::process::{Command, Output, Stdio};
 
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 use tempfile::NamedTempFile;
 
 use super::needs::find;

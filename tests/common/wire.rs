@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use chainwright::netlink::{Attributes, Messages};
-use chainwright::netns::Sandbox;
 use chainwright::nft::Scope;
 use chainwright_lang::Script;
+use chainwright_testing::Sandbox;
 use tempfile::NamedTempFile;
 
 use super::connect;

@@ -15,7 +15,6 @@ use crate::common::tools::Tools;
 use crate::common::{OnDrop, committed, connect, kernel, report, sandbox};
 use caps::{CapSet, Capability};
 use chainwright::Retry;
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate, Lookup, Payload, PayloadBase, Register};
 use chainwright::nft::live::{Mirror, MirrorOptions, MonitorOptions, Update};
 use chainwright::nft::{
@@ -23,6 +22,7 @@ use chainwright::nft::{
     Rule, Scope, Set, SetFlags, SetId, Snapshot, SnapshotOptions, StatefulObject, Table,
     TableFlags, Transaction,
 };
+use chainwright_testing::Sandbox;
 
 #[track_caller]
 fn mirror_of(sandbox: &Sandbox, scope: &Scope<'_>) -> Mirror {

@@ -12,7 +12,6 @@ use crate::common::random::Random;
 use crate::common::{committed, connect, report, sandbox};
 use allocation_counter::measure;
 use chainwright::netlink::Messages;
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Verdict};
 use chainwright::nft::live::{Mirror, MirrorOptions};
 use chainwright::nft::{
@@ -20,6 +19,7 @@ use chainwright::nft::{
     PlanOptions, Scope, Set, SetFlags, SetId, Snapshot, SnapshotOptions, Table, Transaction,
 };
 use chainwright_sys::nf_tables::{NFT_MSG_DELSETELEM, NFT_MSG_NEWSETELEM};
+use chainwright_testing::Sandbox;
 
 const IP: Family = Family::IP;
 const HOUR: Duration = Duration::from_secs(3600);

@@ -10,11 +10,10 @@ use crate::common::transactions::Writer;
 use crate::common::{bound_chain, rule_of_bound_chain};
 use allocation_counter::measure;
 use chainwright::netlink::Messages;
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
     Expressions, Immediate, Lookup, Payload, PayloadBase, Register, Verdict,
 };
-use chainwright::nft::live::{Event, FakeKernel, Item, Mirror, Monitor, MonitorOptions};
+use chainwright::nft::live::{Event, Item, Mirror, Monitor, MonitorOptions};
 use chainwright::nft::{
     Chain, ChainFlags, CommitError, Committed, Connection, DataType, Devices, Element, Family,
     Generation, PlanOptions, Rule, Scope, Set, SetFlags, Snapshot, SnapshotChain, SnapshotSet,
@@ -24,6 +23,8 @@ use chainwright_sys::nf_tables::{
     NFT_MSG_DELSETELEM, NFT_MSG_DESTROYSETELEM, NFT_MSG_NEWSETELEM, NFTA_SET_ELEM_EXPIRATION,
     NFTA_SET_TYPE, NFTA_TABLE_HANDLE, NFTA_TABLE_USE,
 };
+use chainwright_testing::FakeKernel;
+use chainwright_testing::Sandbox;
 
 /// What of an answer is to be the same: of each operation that failed the error number.
 fn answer(result: Result<(), CommitError>) -> Vec<(Option<usize>, String)> {

@@ -14,13 +14,13 @@ use crate::common::random::Random;
 use crate::common::tools::Tools;
 use crate::common::{OnDrop, committed, connect, report, sandbox};
 use chainwright::Retry;
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate};
 use chainwright::nft::live::{Mirror, MonitorOptions, Update};
 use chainwright::nft::{
     Chain, Connection, DataType, Element, ElementsOf, Family, Plan, PlanOptions, Rule, Scope, Set,
     SetId, Snapshot, SnapshotOptions, Table, Transaction,
 };
+use chainwright_testing::Sandbox;
 
 const IP: Family = Family::IP;
 const INET: Family = Family::INET;

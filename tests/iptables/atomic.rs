@@ -15,8 +15,8 @@ use chainwright::Retry;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Counters, Family, Iptables, Rule};
 use chainwright::legacy::{self, LockPolicy, Lookup};
-use chainwright::netns::Sandbox;
 use chainwright::nft::{self, Scope};
+use chainwright_testing::Sandbox;
 
 fn noflush() -> RestoreOptions {
     RestoreOptions {

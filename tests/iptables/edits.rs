@@ -464,7 +464,7 @@ fn many_places_of_a_long_chain() {
         writeln!(start, "[{}:{}] -A C {}", at + 1, at + 7, rule(at)).unwrap();
     }
     writeln!(start, "[5:6] -A C -j used\nCOMMIT").unwrap();
-    let handles = |sandbox: &chainwright::netns::Sandbox| -> Vec<u64> {
+    let handles = |sandbox: &chainwright_testing::Sandbox| -> Vec<u64> {
         let mut nft = crate::common::connect(sandbox);
         let snapshot = nft.snapshot(chainwright::nft::Scope::all()).unwrap();
         let chains = snapshot.tables().flat_map(|table| table.chains());

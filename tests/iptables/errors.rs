@@ -7,7 +7,7 @@ use crate::common::tools::Tools;
 use crate::common::{report, sandbox};
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{Backend, Error, Family, Iptables, Rule};
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 const BACKENDS: [Backend; 2] = [Backend::Nft, Backend::Legacy];
 

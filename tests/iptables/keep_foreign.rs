@@ -134,7 +134,7 @@ fn disturb(iptables: &mut Iptables, random: &mut Random) -> Result<(), Error> {
     })
 }
 
-fn open_locked(sandbox: &chainwright::netns::Sandbox, backend: Backend, lock: &Path) -> Iptables {
+fn open_locked(sandbox: &chainwright_testing::Sandbox, backend: Backend, lock: &Path) -> Iptables {
     let wait = Retry::within(Duration::from_secs(60));
     open(sandbox, backend).with_lock(LockPolicy::Path(lock.into()), wait)
 }

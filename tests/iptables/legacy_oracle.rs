@@ -14,7 +14,7 @@ use chainwright::legacy::{
     Access, ChainRef, Connection, Error, Family, Header, Inversions, Ipv4Flags, Ipv6Flags, Lookup,
     Masked, RuleRef, Status, Table, status,
 };
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 use nix::unistd::{Gid, Uid, setfsgid, setfsuid};
 
 /// Says that this process was started to look at its own network namespace.

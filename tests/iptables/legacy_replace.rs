@@ -15,7 +15,7 @@ use chainwright::legacy::{
     Connection, Draft, DraftError, Error, ExtensionKind, Family, HeaderBuf, Hook, Ipv4HeaderBuf,
     Ipv6HeaderBuf, Lock, LockPolicy, NewRule, NewTarget, Policy, RuleRef, Table, Target,
 };
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 /// What the tests of single changes start from. The policies have counted nothing: the tool forgets
 /// their counters at each change, which is not done here.

@@ -10,9 +10,9 @@ use crate::common::{rules_of, sandbox};
 use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Error, Family, Iptables, Rule, TableEdit};
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate, Meta, MetaKey};
 use chainwright::nft::{self, Transaction};
+use chainwright_testing::Sandbox;
 
 const BACKENDS: [Backend; 2] = [Backend::Nft, Backend::Legacy];
 /// Rules that iptables prints as they are here.

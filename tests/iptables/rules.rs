@@ -9,8 +9,8 @@ use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{self, Backend, Family, Iptables, Rule, Target};
 use chainwright::legacy::{self, LockPolicy};
-use chainwright::netns::Sandbox;
 use chainwright::{ipset, nft, xt};
+use chainwright_testing::Sandbox;
 
 fn tool(family: Family, backend: &str, what: &str) -> String {
     let ip = if family == Family::Ipv4 {

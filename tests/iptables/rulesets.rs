@@ -14,8 +14,8 @@ use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{Backend, Error, Family, Iptables};
 use chainwright::legacy::LockPolicy;
 use chainwright::netlink;
-use chainwright::netns::Sandbox;
 use chainwright::xt::Names;
+use chainwright_testing::Sandbox;
 
 fn data(name: &str) -> String {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");

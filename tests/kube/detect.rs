@@ -8,9 +8,9 @@ use crate::common::sandbox;
 use crate::common::tools::Tools;
 use chainwright::iptables::{Backend, Iptables};
 use chainwright::legacy::{LockPolicy, Status};
-use chainwright::netns::Sandbox;
 use chainwright_kube::detect::{Detector, Evidence, Verdict, WatchOptions};
 use chainwright_kube::kubelet::{self, Error, Kubelet};
+use chainwright_testing::Sandbox;
 
 /// What a node looks like from outside: nf_tables' ruleset, and which legacy tables are in use.
 fn state(sandbox: &Sandbox) -> String {

@@ -15,12 +15,12 @@ use crate::common::{committed, connect, sandbox};
 use chainwright::Retry;
 use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::legacy::LockPolicy;
-use chainwright::netns::Sandbox;
 use chainwright::nft;
 use chainwright::nft::live::MonitorOptions;
 use chainwright_kube::declared::Declared;
 use chainwright_kube::guard::{AuditLog, Event, Guard, GuardOptions, PaceOptions, Repair, Running};
 use chainwright_kube::kubelet::Kubelet;
+use chainwright_testing::Sandbox;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 /// So quick that tests need not wait, where something is to be waited for.

@@ -10,9 +10,9 @@ use std::thread;
 use crate::common::tools::Tools;
 use crate::common::{OnDrop, connect, report, sandbox};
 use chainwright::iptables::Family;
-use chainwright::netns::Sandbox;
 use chainwright::nft::{self, Chain, Connection, RuleFilter, Scope, Table, Transaction};
 use chainwright_kube::kubelet::Kubelet;
+use chainwright_testing::Sandbox;
 
 const FAMILIES: [(&str, &str); 2] = [("iptables-nft", "ip"), ("ip6tables-nft", "ip6")];
 

@@ -7,9 +7,9 @@ use crate::common::tools::Tools;
 use chainwright::Retry;
 use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::legacy::LockPolicy;
-use chainwright::netns::Sandbox;
 use chainwright_kube::declared::{Declared, Item};
 use chainwright_kube::kubelet::Kubelet;
+use chainwright_testing::Sandbox;
 
 const FAMILIES: [(&str, bool); 2] = [("iptables-legacy", true), ("ip6tables-legacy", false)];
 

@@ -8,12 +8,12 @@ use crate::common::tools::Tools;
 use crate::common::{connect, report, sandbox};
 use crate::services::proxy::{slice, to};
 use chainwright::iptables::{Backend, Family};
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Table, TableFlags, Transaction};
 use chainwright_kube::service::{
     ChainKind, Config, Endpoint, Layout, ObjectName, Port, PortName, Protocol, Service,
     ServiceProxy, Services, Synced, TrafficPolicy,
 };
+use chainwright_testing::Sandbox;
 
 struct Node {
     sandbox: Sandbox,

@@ -8,11 +8,11 @@ use crate::common::{report, sandbox};
 use crate::services::proxy::{slice, to};
 use chainwright::conntrack::{self, Entry, Filter, Tuple, TupleFilter};
 use chainwright::iptables::Family;
-use chainwright::netns::Sandbox;
 use chainwright_kube::service::{
     Config, Endpoint, Forgotten, Layout, ObjectName, Port, Protocol, Service, ServiceProxy,
     Services,
 };
+use chainwright_testing::Sandbox;
 
 const MANY: u16 = 10_000;
 const OTHERS: u16 = 2_000;

@@ -11,18 +11,18 @@ use std::mem::take;
 use crate::common::rulesets::{Ruleset, rules_of_every_expression};
 use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
     Bitwise, Cmp, FlowOffload, Immediate, Last, Match, Meta, MetaKey, ObjectType, Objref, Queue,
     QueueFlags, Register, Verdict,
 };
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::stateful::Secmark;
 use chainwright::nft::{
     Chain, Devices, Family, Flowtable, FlowtableFlags, Rule, Scope, StatefulObject, Table,
     Transaction,
 };
 use chainwright_lang::{Listing, Options, Part};
+use chainwright_testing::FakeKernel;
+use chainwright_testing::Sandbox;
 use otherwise::{ANEW, SWAPPED, all_met, amend};
 use serde::Deserialize;
 use serde_json::{Value, json};

@@ -8,9 +8,9 @@ use crate::common::rulesets::{
 use crate::common::scripts::{carry_out, compare, compare_errors};
 use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
-use chainwright::netns::Sandbox;
 use chainwright::nft::Scope;
 use chainwright_lang::{Listing, Options, Script};
+use chainwright_testing::Sandbox;
 use serde_json::{Value, json};
 
 /// What we write of a ruleset.

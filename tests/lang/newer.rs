@@ -5,9 +5,9 @@
 use crate::common::rulesets::{data, without_remainders};
 use crate::common::scripts::{apply, carry_out, instructions};
 use crate::common::{connect, sandbox};
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Family, PlanOptions, Scope, Table, Transaction};
 use chainwright_lang::{Listing, Options, Script};
+use chainwright_testing::Sandbox;
 
 /// A text, and what was made of it.
 struct Case<'t> {

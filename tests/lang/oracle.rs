@@ -8,9 +8,9 @@ use std::collections::HashMap;
 use crate::common::save::{self, SavedChain, Target};
 use crate::common::tools::Tools;
 use crate::common::{connect, kernel, sandbox};
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Data, Decoded, Immediate, Register, Verdict};
 use chainwright::nft::{Chain, Connection, Family, Policy, RuleRef, Scope, hook_name};
+use chainwright_testing::Sandbox;
 use serde_json::Value;
 
 /// What kube-proxy 1.36 left for the same Services in its nftables mode, as `nft` prints it.

@@ -12,9 +12,9 @@ use crate::common::scripts::{
 use crate::common::tools::Tools;
 use crate::common::{OnDrop, connect, sandbox};
 use chainwright::Retry;
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Chain, Connection, Element, Family, Scope, SetId, Transaction};
 use chainwright_lang::{Listing, Mode, Options, RunError, Script};
+use chainwright_testing::Sandbox;
 
 #[test]
 fn rulesets_are_made_as_nft_makes_them() {

@@ -4,7 +4,6 @@
 use crate::common::rulesets::{Ruleset, rules_of_every_expression, without_remainders};
 use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
     Cmp, Exthdr, ExthdrFlags, Immediate, Limit, Meta, MetaKey, Register, Verdict,
 };
@@ -14,6 +13,7 @@ use chainwright::nft::{
     Transaction,
 };
 use chainwright_lang::{Listing, Options};
+use chainwright_testing::Sandbox;
 
 /// Lines of nft 1.0.6 that are read back as something else than what they are of, and what is listed instead.
 const WRONG: &[(&str, &str, &str)] = &[

@@ -21,10 +21,10 @@ use crate::common::rulesets::data;
 use crate::common::wire::{compared, readable};
 use crate::common::{connect, sandbox};
 use chainwright::netlink::{Attributes, Messages};
-use chainwright::netns::Sandbox;
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Connection, Scope, Snapshot};
 use chainwright_lang::{Listing, Options, Part, Script};
+use chainwright_testing::FakeKernel;
+use chainwright_testing::Sandbox;
 use otherwise::{
     IN_OTHER_ORDER, LISTED_OTHERWISE, NOT_IN_JSON, SENT_OTHERWISE, SPELT_OTHERWISE, STANDING,
 };

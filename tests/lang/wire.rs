@@ -7,8 +7,8 @@ use crate::common::scripts::without_else;
 use crate::common::tools::nft_pieces;
 use crate::common::wire::{Passed, compared, readable, sent_by_nft, sent_by_us};
 use chainwright::iptables::Family;
-use chainwright::netns::Sandbox;
 use chainwright_lang::translate::Translation;
+use chainwright_testing::Sandbox;
 
 /// Texts of which other messages are sent, how many, and why.
 const DIFFERENT: &[(&str, usize, &str)] = &[

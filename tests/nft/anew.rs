@@ -3,8 +3,8 @@
 
 use crate::common::tools::Tools;
 use crate::common::{connect, kernel, report, sandbox};
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, PlanOptions, Scope, Snapshot};
+use chainwright_testing::Sandbox;
 
 /// A ruleset in two forms, with what both have in common in place of `…`.
 struct Case {

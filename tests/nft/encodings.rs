@@ -8,10 +8,10 @@ use crate::common::tools::Tools;
 use crate::common::{connect, sandbox};
 use chainwright::ipset;
 use chainwright::iptables::{Family, Iptables, Rule, builtins};
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::Expressions;
 use chainwright::nft::{self, Transaction, UnknownAttributes};
 use chainwright::xt;
+use chainwright_testing::Sandbox;
 
 /// The versions of iptables-nft that the corpus has.
 const VERSIONS: [&str; 6] = ["1.8.4", "1.8.7", "1.8.9", "1.8.10", "1.8.11", "1.8.13"];

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use crate::common::{bound_chain, connect, report, rule_of_bound_chain, sandbox};
 use bstr::{BString, ByteSlice};
 use chainwright::nft::expr::{Counter, Immediate, Lookup, Payload, PayloadBase, Register, Verdict};
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
     Chain, CommitError, CommittedGroups, Connection, DataType, Element, Family, Groups, Outcome,
     Rule, Scope, Set, Table, Transaction,
 };
+use chainwright_testing::FakeKernel;
 
 const IP: Family = Family::IP;
 

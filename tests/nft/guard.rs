@@ -6,13 +6,13 @@ use std::thread;
 use crate::common::{OnDrop, committed, connect, report, sandbox};
 use chainwright::Retry;
 use chainwright::iptables::{self, Iptables};
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate};
 use chainwright::nft::{
     Chain, Connection, DataType, Element, Family, Guard, PlanOptions, Rule, Scope, Set, SetId,
     Table, TableFlags, Transaction,
 };
 use chainwright::xt::Family as IptablesFamily;
+use chainwright_testing::Sandbox;
 
 const IP: Family = Family::IP;
 

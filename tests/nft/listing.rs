@@ -7,7 +7,6 @@ use std::time::Duration;
 use crate::common::tools::Tools;
 use crate::common::{connect, report, sandbox};
 use allocation_counter::measure;
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
     Bitwise, Cmp, Counter, Ct, CtKey, Immediate, Match, Meta, MetaKey, Payload, PayloadBase,
     Register,
@@ -17,6 +16,7 @@ use chainwright::nft::{
     Table, Transaction,
 };
 use chainwright::{legacy, nft};
+use chainwright_testing::Sandbox;
 use nix::time::{ClockId, clock_gettime};
 
 const IP: Family = Family::IP;

@@ -10,7 +10,6 @@ use std::net::UdpSocket;
 use crate::common::tools::Tools;
 use crate::common::{committed, connect, kernel, sandbox};
 use chainwright::netlink::Error;
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{
     Connlimit, Counter, Immediate, Limit, ObjectType, Quota, QuotaFlags, Synproxy, SynproxyFlags,
 };
@@ -19,6 +18,7 @@ use chainwright::nft::{
     Chain, CommitError, Connection, DataType, Element, Family, ObjectData, ObjectFilter, Outcome,
     Policy, Rule, Scope, Set, StatefulObject, Table, Transaction,
 };
+use chainwright_testing::Sandbox;
 use serde_json::Value;
 
 const INET: Family = Family::INET;

@@ -5,11 +5,11 @@ use crate::common::tools::Tools;
 use crate::common::{committed, connect, kernel, report, sandbox};
 use chainwright::Error;
 use chainwright::nft::expr::{Counter, Immediate};
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
     Chain, CommitError, Connection, Element, Family, Outcome, Ownership, Rule, Scope, SetId,
     Snapshot, Table, TableFlags, Transaction,
 };
+use chainwright_testing::FakeKernel;
 
 const IP: Family = Family::IP;
 const PERSISTENT: TableFlags = TableFlags::OWNER.union(TableFlags::PERSIST);

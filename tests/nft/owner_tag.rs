@@ -9,11 +9,12 @@ use crate::common::plans::{operations, with};
 use crate::common::random::Random;
 use crate::common::{connect, report, sandbox};
 use chainwright::nft::expr::{Counter, Immediate};
-use chainwright::nft::live::{FakeKernel, Mirror};
+use chainwright::nft::live::Mirror;
 use chainwright::nft::{
     Chain, CommitError, Connection, DataType, Element, Family, NotOwn, OwnerTag, Plan, PlanOptions,
     Policy, Rule, Scope, Set, Snapshot, StatefulObject, Table, Transaction, WriteError,
 };
+use chainwright_testing::FakeKernel;
 
 const IP: Family = Family::IP;
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];

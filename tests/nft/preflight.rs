@@ -15,11 +15,11 @@ use chainwright::nft::expr::{
     Register, Reject, Rt, RtKey, Socket, SocketKey, Synproxy, SynproxyFlags, Target, Tproxy,
     Tunnel, TunnelKey, TunnelMode, Xfrm, XfrmDirection, XfrmKey,
 };
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
     Bytes, Chain, Connection, DataType, Devices, ExtensionKind, Family, Flowtable, Missing, Need,
     Rule, Scope, Set, SetFlags, Snapshot, StatefulObject, Table, Transaction,
 };
+use chainwright_testing::FakeKernel;
 
 fn with_rule(family: Family, fill: impl FnOnce(&mut Rule<'_>)) -> Transaction {
     let mut tx = Transaction::new();

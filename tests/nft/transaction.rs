@@ -14,12 +14,12 @@ use std::thread;
 use crate::common::tools::Tools;
 use crate::common::{OnDrop, commit, committed, connect, kernel, report, rules_of, sandbox};
 use chainwright::netlink::{Error, Message};
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Cmp, Counter, Immediate, Lookup, Payload, PayloadBase, Register};
 use chainwright::nft::{
     Chain, ChainRef, CommitError, Connection, Failure, Family, Generation, Outcome, Policy, Rule,
     RuleFilter, Scope, Table, Transaction,
 };
+use chainwright_testing::Sandbox;
 use nix::sys::socket::{setsockopt, sockopt};
 
 const IP: Family = Family::IP;

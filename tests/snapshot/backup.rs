@@ -2,7 +2,7 @@
 
 mod damage;
 mod forged;
-#[cfg(all(feature = "diff", feature = "model", feature = "serde"))]
+#[cfg(all(feature = "diff", feature = "serde"))]
 mod padding;
 mod saving;
 

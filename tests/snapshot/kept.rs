@@ -9,12 +9,12 @@ use crate::common::rulesets::{
 use crate::common::tools::Tools;
 use crate::common::{connect, report, sandbox};
 use bstr::BString;
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::ObjectType;
 use chainwright::nft::{
     DataType, DiffOptions, Family, Generation, List, ObjectData, Refreshed, Scope, Set, Snapshot,
     StatefulObject, Table, Transaction,
 };
+use chainwright_testing::Sandbox;
 
 /// Keeps a ruleset in a file, flushes it, and brings it back.
 fn round_trip(sandbox: &Sandbox, any_order: bool) -> Result<(), String> {

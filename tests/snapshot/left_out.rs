@@ -4,13 +4,13 @@
 use crate::common::mirrored::{is_current, lines, shown};
 use crate::common::tools::Tools;
 use crate::common::{committed, connect, report, sandbox};
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::Immediate;
 use chainwright::nft::live::{Mirror, MirrorOptions, MonitorOptions, Update};
 use chainwright::nft::{
     Chain, Connection, DiffOptions, Element, ElementsOf, Family, FileError, LeftOut, PlanOptions,
     Refreshed, Rule, Scope, SetId, Snapshot, SnapshotOptions, Transaction, WriteError,
 };
+use chainwright_testing::Sandbox;
 
 const INET: Family = Family::INET;
 

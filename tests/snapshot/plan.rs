@@ -3,7 +3,7 @@
 //!
 //! One file: all of it leads one ruleset to another and compares the two.
 
-#[cfg(all(feature = "diff", feature = "model"))]
+#[cfg(feature = "diff")]
 mod order;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -12,12 +12,12 @@ use std::time::{Duration, Instant};
 use crate::common::random::Random;
 use crate::common::{OnDrop, commit, committed, connect, report, sandbox};
 use chainwright::Retry;
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Immediate};
 use chainwright::nft::{
     Chain, Connection, DataType, Element, Family, Outcome, Rule, Scope, Set, SetId, Snapshot,
     SnapshotError, Table, Transaction,
 };
+use chainwright_testing::Sandbox;
 
 const IP: Family = Family::IP;
 

@@ -15,7 +15,7 @@ use chainwright::conntrack::{
     TcpState, Tuple, TupleFilter,
 };
 use chainwright::netlink::Error;
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 const MINUTE: Duration = Duration::from_secs(60);
 const HOUR: Duration = Duration::from_secs(3600);

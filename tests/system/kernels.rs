@@ -88,7 +88,7 @@ fn without_handles(text: &str) -> String {
 fn flow_tables() {
     let (sandbox, other) = (sandbox(), sandbox());
     let address = |n: u8| format!("10.9.0.{n}/24");
-    chainwright::netns::Sandbox::connect(&sandbox, "v0", &address(1), &other, "v1", &address(2))
+    chainwright_testing::Sandbox::connect(&sandbox, "v0", &address(1), &other, "v1", &address(2))
         .unwrap();
     let mut nft = connect(&sandbox);
     let flowtable = Flowtable {
@@ -243,7 +243,7 @@ fn security_marks() {
 #[test]
 fn chains_of_devices() {
     let (sandbox, other) = (sandbox(), sandbox());
-    chainwright::netns::Sandbox::connect(
+    chainwright_testing::Sandbox::connect(
         &sandbox,
         "v0",
         "10.9.0.1/24",

@@ -17,8 +17,8 @@ use std::time::Duration;
 use crate::common::random::Random;
 use crate::common::running::{Victim, say};
 use crate::common::{connect, report, sandbox};
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Family, Scope, Snapshot};
+use chainwright_testing::Sandbox;
 use rulesets::{chains, change, shown};
 use tempfile::TempDir;
 

@@ -16,7 +16,8 @@ use std::time::{Duration, Instant};
 use std::{fs, thread};
 
 use crate::common::{report, sandbox};
-use chainwright::netns::{Error, Netns, Sandbox};
+use chainwright::netns::{Error, Netns};
+use chainwright_testing::Sandbox;
 use nix::errno::Errno;
 use nix::fcntl::{OFlag, open};
 use nix::ifaddrs::getifaddrs;
@@ -252,7 +253,7 @@ fn two_sandboxes_differ() {
 fn the_kernels_own_words_reach_the_user() {
     let a = sandbox();
     let error = a.add_route("10.0.0.1/8", "127.0.0.1").unwrap_err();
-    let Error::Network {
+    let chainwright_testing::Error::Network {
         message: Some(message),
         ..
     } = &error
@@ -296,11 +297,14 @@ fn without_capabilities_and_with_threads_the_error_says_what_to_do() {
             drop_capabilities();
             let error = Sandbox::new().unwrap_err();
             assert!(
-                matches!(error, Error::MultiThreaded { threads } if threads > 1),
+                matches!(error, chainwright_testing::Error::MultiThreaded { threads } if threads > 1),
                 "{error:?}"
             );
             let text = error.to_string();
-            assert!(text.contains("netns::become_namespace_root()"), "{text}");
+            assert!(
+                text.contains("chainwright_testing::become_namespace_root()"),
+                "{text}"
+            );
 
             let error = elsewhere.run(|| ()).unwrap_err();
             assert!(

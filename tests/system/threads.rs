@@ -2,14 +2,14 @@
 //! to here by the compiler.
 
 use chainwright::Retry;
-use chainwright::netns::Sandbox;
 use chainwright::nft::live::{Change, Monitor};
 use chainwright::nft::{
     Chain, CommitError, Connection, ElementListing, Family, Generation, List, Listing, Pool, Rule,
     Scope, Snapshot, SnapshotError, Table, Transaction,
 };
+use chainwright_testing::Sandbox;
 
-chainwright::sandbox_tests!();
+chainwright_testing::sandbox_tests!();
 
 const fn is_send<T: Send>() {}
 const fn is_sync<T: Sync>() {}

@@ -5,9 +5,9 @@ mod kube_proxy;
 mod large;
 mod semantics;
 
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Scope, Snapshot};
 use chainwright_lang::Script;
+use chainwright_testing::FakeKernel;
 
 /// The ruleset that a text in nft's language makes.
 #[track_caller]

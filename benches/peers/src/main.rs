@@ -9,10 +9,10 @@
 use std::error::Error;
 use std::hint::black_box;
 
-use chainwright::netns::{Sandbox, become_namespace_root};
 use chainwright::nft::{Connection, Family, Scope};
 use chainwright_bench::floor::{Floor, Request};
 use chainwright_bench::{KubeProxy, alternate};
+use chainwright_testing::{Sandbox, become_namespace_root};
 use netlink_bindings::nftables::{Nfgenmsg, Request as PeerRequest};
 use netlink_socket2::NetlinkSocket;
 use nlink::netlink::Nftables;

@@ -8,7 +8,7 @@ use crate::common::tools::{Tools, run_on};
 use chainwright::iptables::nft::Profile;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Backend, Family};
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");

@@ -16,7 +16,7 @@ use crate::common::tools::run_on;
 use chainwright::Retry;
 use chainwright::iptables::program::Program;
 use chainwright::legacy::{Lock, LockPolicy};
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 use tempfile::TempDir;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");

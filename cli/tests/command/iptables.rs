@@ -10,8 +10,8 @@ use std::process::{Command, Output, Stdio};
 use crate::common::tools::{Tools, run_on};
 use crate::common::{connect, sandbox};
 use chainwright::legacy;
-use chainwright::netns::Sandbox;
 use chainwright::nft::Family;
+use chainwright_testing::Sandbox;
 use serde_json::{Value, json};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");

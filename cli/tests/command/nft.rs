@@ -11,7 +11,7 @@ use std::process::Command;
 use crate::common::needs::find;
 use crate::common::sandbox;
 use crate::common::tools::{run_on, words};
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 use tempfile::TempDir;
 
 use cases::{CASES, Case, Same};

@@ -9,7 +9,7 @@ use crate::common::sandbox;
 use crate::common::tools::{Tools, run_on, words};
 use chainwright::Retry;
 use chainwright::legacy::{Lock, LockPolicy};
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");
 

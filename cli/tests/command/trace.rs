@@ -8,12 +8,12 @@ use crate::common::sandbox;
 use crate::common::tools::run_on;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Connection, Scope, Snapshot};
 use chainwright::xt;
 use chainwright_kube::explain::{Part, Role};
 use chainwright_kube::frontend::{Frontend, frontends, node_port_addresses};
 use chainwright_lang::Script;
+use chainwright_testing::FakeKernel;
 use chainwright_trace::graph::Graph;
 use serde_json::Value;
 

@@ -22,10 +22,10 @@ use std::thread;
 
 use crate::common::sandbox;
 use chainwright::legacy;
-use chainwright::netns::Sandbox;
 use chainwright::nft::{
     Chain, Connection, DataType, Element, Family, Generation, Policy, Rule, Set, Table, Transaction,
 };
+use chainwright_testing::Sandbox;
 use serde_json::Value;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_chainwright");

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! # fn main() -> Result<(), chainwright_kube::Error> {
-//! # chainwright::netns::Sandbox::new()?.run(|| {
+//! # chainwright_testing::Sandbox::new()?.run(|| {
 //! use chainwright_kube::detect::{Detector, Verdict};
 //! use chainwright_kube::kubelet::Kubelet;
 //! use chainwright::nft::Connection;

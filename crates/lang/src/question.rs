@@ -124,7 +124,7 @@ impl<'s> Answer<'s> {
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
-    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// # chainwright_testing::Sandbox::new()?.run(|| {
     /// use chainwright::nft::{Connection, Scope};
     /// use chainwright_lang::{Answer, Options, Part};
     ///

@@ -111,7 +111,7 @@ impl Script {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     /// use chainwright::nft::Connection;
     /// use chainwright_lang::{Mode, Options, Script};

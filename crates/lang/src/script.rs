@@ -19,7 +19,7 @@ use chainwright::nft::{CommitError, Family, Name, Needed, Set, SetFlags, Snapsho
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let sandbox = chainwright::netns::Sandbox::new()?;
+/// # let sandbox = chainwright_testing::Sandbox::new()?;
 /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// use chainwright::nft::{Connection, Scope};
 /// use chainwright_lang::{Listing, Options, Script};
@@ -244,7 +244,7 @@ impl Script {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
     /// use chainwright::nft::Connection;
     /// use chainwright_lang::{Mode, Options, Script};

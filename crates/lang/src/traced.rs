@@ -24,7 +24,7 @@ use chainwright::nft::{DataType, Family, Snapshot};
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let sandbox = chainwright::netns::Sandbox::new()?;
+/// # let sandbox = chainwright_testing::Sandbox::new()?;
 /// # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 /// use chainwright::nft::live::{TracedItem, Tracer};
 /// use chainwright::nft::{Connection, Scope};

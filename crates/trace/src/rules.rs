@@ -50,7 +50,7 @@ impl Default for Options {
 /// and that hook are [told of](Self::not_walked), and see no packet here.
 ///
 /// ```
-/// use chainwright::nft::live::FakeKernel;
+/// use chainwright_testing::FakeKernel;
 /// use chainwright::nft::Scope;
 /// use chainwright_trace::{Direction, Node, Options, Outcome, Packet, Rules};
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -3,10 +3,10 @@
 
 use std::hint::black_box;
 
-use chainwright::netns::{Sandbox, become_namespace_root};
 use chainwright::nft::Connection;
 use chainwright_bench::KubeProxy;
 use chainwright_example_benchmark::services;
+use chainwright_testing::{Sandbox, become_namespace_root};
 use criterion::{BenchmarkId, Criterion};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;

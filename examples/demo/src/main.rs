@@ -21,9 +21,9 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chainwright::legacy;
-use chainwright::netns::{Sandbox, become_namespace_root};
 use chainwright::nft::{Connection, Scope};
 use chainwright_kube::kubelet::{CANARY, FIREWALL, HINT, Item, Kubelet};
+use chainwright_testing::{Sandbox, become_namespace_root};
 use comfy_table::{CellAlignment, Table, TableComponent, presets};
 use serde::Serialize;
 

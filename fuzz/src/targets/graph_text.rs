@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 
 use chainwright::iptables::Family;
 use chainwright::nft::Scope;
-use chainwright::nft::live::FakeKernel;
 use chainwright_lang::Script;
+use chainwright_testing::FakeKernel;
 use chainwright_trace::graph::{Graph, How, Kind, ViewOptions};
 
 use crate::Target;

@@ -12,8 +12,8 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use chainwright::iptables::Family;
-use chainwright::netns::Sandbox;
 use chainwright_kube::service::{Config, Service, Services};
+use chainwright_testing::Sandbox;
 use futures_util::stream;
 use futures_util::stream::BoxStream;
 use http_body_util::StreamBody;

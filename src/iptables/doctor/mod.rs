@@ -8,7 +8,7 @@
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let sandbox = chainwright::netns::Sandbox::new()?;
+//! # let sandbox = chainwright_testing::Sandbox::new()?;
 //! # sandbox.run(|| -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
 //! use chainwright::iptables::doctor::{Severity, What, examine};
 //! use chainwright::iptables::{Family, Iptables};

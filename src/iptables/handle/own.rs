@@ -31,7 +31,7 @@ impl Iptables {
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
-    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// # chainwright_testing::Sandbox::new()?.run(|| {
     /// use chainwright::iptables::{Family, Iptables};
     /// use chainwright::nft::live::{Item, Monitor};
     ///

@@ -14,7 +14,7 @@
 //! use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+//! # let sandbox = chainwright_testing::Sandbox::new()?; sandbox.run(|| {
 //! let mut tx = Transaction::new();
 //! tx.add(&Table::new(Family::INET, "filter"))?;
 //! tx.add(&Chain::new(Family::INET, "filter", "input"))?;

@@ -184,7 +184,7 @@ impl<'a> Build<'a> {
     /// use chainwright::nft::{Chain, Connection, Family, Hook, Priority, Table, Transaction};
     ///
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+    /// # let sandbox = chainwright_testing::Sandbox::new()?; sandbox.run(|| {
     /// let mut tx = Transaction::new();
     /// tx.add(&Table::new(Family::IP, "services"))?;
     /// let web = Chain::new(Family::IP, "services", "web");

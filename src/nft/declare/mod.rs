@@ -167,7 +167,8 @@ impl Kinds {
 }
 
 /// One attribute's value: how it is read from, and written to, a payload.
-pub(crate) trait Field<'a>: Sized {
+#[doc(hidden)]
+pub trait Field<'a>: Sized {
     /// What a view keeps of the payload when it has checked it: the value of a plain number or
     /// name, the bytes of anything that is nested.
     type Kept: Copy;

@@ -160,11 +160,11 @@ macro_rules! flags {
             }
         }
 
-        #[cfg(feature = "model")]
         #[allow(dead_code, reason = "of flags that the kernel does not look at")]
         impl $Name {
             /// All flags that have names here.
-            pub(in crate::nft) const fn all_named() -> Self {
+            #[doc(hidden)]
+            pub const fn all_named() -> Self {
                 Self::from_bits_retain(0 $(| $value)*)
             }
         }

@@ -166,11 +166,11 @@ macro_rules! view {
             }
         }
 
-        #[cfg(feature = "model")]
         #[allow(dead_code, reason = "of what the model does not list")]
         impl $(<$life>)? $Name $(<$life>)? {
             /// Writes the attributes that are set, in the order in which the kernel lists them.
-            pub(in crate::nft) fn write_listed(
+            #[doc(hidden)]
+            pub fn write_listed(
                 &self,
                 writer: &mut $crate::netlink::MessageWriter<'_>,
             ) {

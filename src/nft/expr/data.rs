@@ -226,7 +226,8 @@ impl fmt::Display for Spaced<'_, '_> {
 
 /// What is kept of a [`Data`] that was read.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum KeptData<'a> {
+#[doc(hidden)]
+pub enum KeptData<'a> {
     /// A value.
     Value(&'a [u8]),
     /// A verdict other than a jump.

@@ -350,7 +350,8 @@ macro_rules! registry {
 
         impl<'a> ExpressionRef<'a> {
             /// The names of the attributes of this kind of expression, where they are known.
-            pub(crate) fn attribute_names(&self) -> &'static [(u16, &'static str)] {
+            #[doc(hidden)]
+            pub fn attribute_names(&self) -> &'static [(u16, &'static str)] {
                 let names: [&[(u16, &'static str)]; COUNT] = [$(<$Type>::ATTRIBUTES),*];
                 names.get(self.kind.number()).copied().unwrap_or_default()
             }

@@ -86,7 +86,7 @@ impl From<SnapshotOptions> for MirrorOptions {
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright::Error> {
-/// # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+/// # let sandbox = chainwright_testing::Sandbox::new()?; sandbox.run(|| {
 /// use chainwright::nft::live::{Mirror, Update};
 /// use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};
 ///
@@ -118,7 +118,7 @@ impl From<SnapshotOptions> for MirrorOptions {
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright::Error> {
-/// # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+/// # let sandbox = chainwright_testing::Sandbox::new()?; sandbox.run(|| {
 /// use chainwright::nft::live::{Mirror, Update};
 /// use chainwright::nft::{Connection, Family, Scope, Table, Transaction};
 ///
@@ -271,7 +271,7 @@ impl Mirror {
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
-    /// # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+    /// # let sandbox = chainwright_testing::Sandbox::new()?; sandbox.run(|| {
     /// use std::sync::Arc;
     /// use chainwright::nft::live::Mirror;
     /// use chainwright::nft::{Chain, Connection, Family, PlanOptions, Scope, Table, Transaction};

@@ -5,7 +5,7 @@
 //! use chainwright::nft::{Chain, Connection, Family, Table, Transaction};
 //!
 //! # fn main() -> Result<(), chainwright::Error> {
-//! # let sandbox = chainwright::netns::Sandbox::new()?; sandbox.run(|| {
+//! # let sandbox = chainwright_testing::Sandbox::new()?; sandbox.run(|| {
 //! let mut monitor = Monitor::open()?;
 //!
 //! let mut tx = Transaction::new();
@@ -35,7 +35,7 @@
 //! | know one's own changes among them | [`Change::port`], [`Connection::port`](super::Connection::port), [`Committed::made`](super::Committed::made) |
 //! | ask what is there without asking the kernel | [`Mirror`] |
 //! | be told which rules a packet meets | [`Tracer`] |
-//! | test all of this without a kernel | `FakeKernel` (feature `model`) |
+//! | test all of this without a kernel | `FakeKernel` of the crate `chainwright-testing` |
 //! | group events that came over a socket of one's own | [`CommitAssembler`] |
 //!
 //! # What is told
@@ -61,8 +61,6 @@
 mod assembler;
 mod change;
 mod mirror;
-#[cfg(feature = "model")]
-mod model;
 mod monitor;
 #[cfg(feature = "tokio")]
 mod stream;
@@ -75,8 +73,6 @@ mod waiting;
 pub use assembler::{Cause, CommitAssembler, Item, Lost, Notice};
 pub use change::{Change, Event, EventFlags, EventObject, Events};
 pub use mirror::{Mirror, MirrorOptions, Update};
-#[cfg(feature = "model")]
-pub use model::FakeKernel;
 pub use monitor::{Monitor, MonitorOptions};
 #[cfg(feature = "tokio")]
 pub use stream::MonitorStream;

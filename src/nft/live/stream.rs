@@ -19,7 +19,7 @@ use crate::nft::Generation;
 /// ```
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let sandbox = chainwright::netns::Sandbox::new()?;
+/// # let sandbox = chainwright_testing::Sandbox::new()?;
 /// # let nft_monitor = sandbox.run(chainwright::nft::live::Monitor::open)??;
 /// # let mut nft = sandbox.run(chainwright::nft::Connection::open)??;
 /// use chainwright::nft::live::{Item, Monitor};

@@ -235,7 +235,7 @@ impl Connection {
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
-    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// # chainwright_testing::Sandbox::new()?.run(|| {
     /// use chainwright::nft::{Connection, Scope};
     /// let mut nft = Connection::open()?;
     /// let part = nft.snapshot_chains(Scope::all(), |name| name.starts_with(b"KUBE-"))?;
@@ -269,7 +269,7 @@ impl Connection {
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
-    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// # chainwright_testing::Sandbox::new()?.run(|| {
     /// use chainwright::nft::{Connection, Scope};
     /// let mut nft = Connection::open()?;
     /// let part = nft.snapshot_sets(Scope::all(), |set| set.name() == "blocked")?;
@@ -299,7 +299,7 @@ impl Connection {
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
-    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// # chainwright_testing::Sandbox::new()?.run(|| {
     /// use chainwright::nft::{Connection, Family, Part, Scope, SnapshotOptions};
     /// let mut nft = Connection::open()?;
     /// let (scope, options) = (Scope::table(Family::IP, "nat"), SnapshotOptions::default());

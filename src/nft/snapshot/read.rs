@@ -189,7 +189,7 @@ impl Connection {
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
-    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// # chainwright_testing::Sandbox::new()?.run(|| {
     /// use chainwright::nft::{Connection, Scope};
     /// let mut nft = Connection::open()?;
     /// let snapshot = nft.snapshot(Scope::all())?;
@@ -213,7 +213,7 @@ impl Connection {
     ///
     /// ```
     /// # fn main() -> Result<(), chainwright::Error> {
-    /// # chainwright::netns::Sandbox::new()?.run(|| {
+    /// # chainwright_testing::Sandbox::new()?.run(|| {
     /// use chainwright::nft::{Connection, ElementsOf, Scope, SnapshotOptions};
     /// let mut nft = Connection::open()?;
     /// let options = SnapshotOptions { elements: ElementsOf::all() - ElementsOf::DYNAMIC };

@@ -36,7 +36,7 @@ impl Connection {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// # sandbox.run(|| -> Result<(), chainwright::Error> {
     /// use chainwright::nft::{Chain, Connection, Family, PlanOptions, Scope, Table, Transaction};
     ///

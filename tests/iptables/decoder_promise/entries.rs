@@ -5,8 +5,8 @@ use bstr::{BString, ByteSlice};
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{self, Backend, Family, Rule};
 use chainwright::legacy;
-use chainwright::netns::Sandbox;
 use chainwright::xt::Text;
+use chainwright_testing::Sandbox;
 
 use crate::common::iptables::{open, tool};
 use crate::common::random::Random;

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use chainwright::iptables::Family;
-use chainwright::netns::Sandbox;
 use chainwright::nft::live::{Item, Monitor};
 use chainwright_kube::service::{
     Config, Endpoint, Layout, ObjectName, Port, Protocol, Service, ServiceProxy, Services,
     TrafficPolicy,
 };
+use chainwright_testing::Sandbox;
 
 use crate::common::random::Random;
 use crate::common::tools::Tools;

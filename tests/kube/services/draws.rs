@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use chainwright::conntrack::{self, Filter};
 use chainwright::iptables::Family;
-use chainwright::netns::Sandbox;
 use chainwright_kube::service::{Endpoint, Layout, ObjectName, Port, Protocol, Service, Services};
+use chainwright_testing::Sandbox;
 
 use crate::common::random::Random;
 use crate::common::sandbox;

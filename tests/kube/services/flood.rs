@@ -9,12 +9,12 @@ use std::thread;
 use std::time::Duration;
 
 use chainwright::iptables::Family;
-use chainwright::netns::Sandbox;
 use chainwright::nft::live::{EventObject, Item, Monitor};
 use chainwright_kube::service::{
     Config, Endpoint, Layout, ObjectName, Port, Protocol, Service, ServiceProxy, Services,
     TrafficPolicy,
 };
+use chainwright_testing::Sandbox;
 
 use crate::common::random::Random;
 use crate::common::tools::Tools;

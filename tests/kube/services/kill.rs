@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use chainwright::iptables::{Backend, Family};
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Scope};
 use chainwright_kube::service::{Layout, ServiceProxy, Services};
+use chainwright_testing::Sandbox;
 
 use crate::common::random::Random;
 use crate::common::running::{Victim, say};

@@ -9,8 +9,8 @@ use std::thread;
 use std::time::Duration;
 
 use chainwright::iptables::Family;
-use chainwright::netns::Sandbox;
 use chainwright_kube::service::Protocol;
+use chainwright_testing::Sandbox;
 
 use crate::common::sandbox;
 use crate::common::tools::Tools;

@@ -1,10 +1,10 @@
 //! A proxy at work on a node that is a sandbox, and what it is told of endpoints.
 
-use chainwright::netns::Sandbox;
 use chainwright_kube::service::{
     Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Protocol, ServiceProxy,
     Services, Synced,
 };
+use chainwright_testing::Sandbox;
 
 use crate::common::report;
 

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use chainwright::iptables::Backend;
-use chainwright::netns::Sandbox;
 use chainwright_kube::service::Layout;
+use chainwright_testing::Sandbox;
 
 use crate::common::tools::Tools;
 use crate::services::listed::{Listed, canonical, of_flat, of_nft};

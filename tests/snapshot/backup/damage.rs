@@ -1,7 +1,7 @@
 //! Files that were damaged: the checksum says so.
 
-use chainwright::netns::Sandbox;
 use chainwright::nft::Connection;
+use chainwright_testing::Sandbox;
 
 use super::*;
 use crate::common::random::Random;

@@ -5,10 +5,10 @@ use chainwright::iptables::text::SaveOptions;
 use chainwright::iptables::{self, Tables};
 use chainwright::netlink::Attributes;
 use chainwright::nft::expr::Last;
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{DiffOptions, PlanOptions, UnknownAttributes};
 use chainwright_lang::{Listing, Options, Script};
 use chainwright_sys::nf_tables::*;
+use chainwright_testing::FakeKernel;
 
 use super::*;
 

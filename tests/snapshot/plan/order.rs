@@ -2,9 +2,9 @@
 
 use std::net::UdpSocket;
 
-use chainwright::netns::Sandbox;
 use chainwright::nft::expr::{Counter, Decoded};
-use chainwright::nft::live::FakeKernel;
+use chainwright_testing::FakeKernel;
+use chainwright_testing::Sandbox;
 
 use super::*;
 use crate::common::sandbox;

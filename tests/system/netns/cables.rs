@@ -90,7 +90,7 @@ fn a_cable_that_cannot_be_laid_is_an_error_and_leaves_nothing() {
 
     let taken = Sandbox::connect(&a, "eth1", "10.1.0.1/24", &b, "eth0", "10.1.0.2/24").unwrap_err();
     assert!(
-        matches!(&taken, Error::Network { source, .. } if source.kind() == ErrorKind::AlreadyExists),
+        matches!(&taken, chainwright_testing::Error::Network { source, .. } if source.kind() == ErrorKind::AlreadyExists),
         "{taken:?}"
     );
     assert!(!has_interface(&a, "eth1"));
@@ -98,7 +98,10 @@ fn a_cable_that_cannot_be_laid_is_an_error_and_leaves_nothing() {
     // A multicast address is none for an interface; setting the second address comes last of all.
     let wrong = Sandbox::connect(&a, "eth1", "fd00::1/64", &b, "eth1", "ff02::1/64").unwrap_err();
     let text = report(&wrong);
-    assert!(matches!(wrong, Error::Network { .. }), "{wrong:?}");
+    assert!(
+        matches!(wrong, chainwright_testing::Error::Network { .. }),
+        "{wrong:?}"
+    );
     assert!(
         text.contains("add the address ff02::1/64 to eth1"),
         "{text}"
@@ -114,13 +117,16 @@ fn names_and_addresses_that_cannot_be_are_refused() {
             let error =
                 Sandbox::connect(&a, first, "10.1.0.1/24", &b, second, "10.1.0.2/24").unwrap_err();
             assert!(
-                matches!(&error, Error::InvalidInterfaceName { name: n } if n == name),
+                matches!(&error, chainwright_testing::Error::InvalidInterfaceName { name: n } if n == name),
                 "{error:?}"
             );
         }
         let error = a.add_address(name, "10.1.0.1/24").unwrap_err();
         assert!(
-            matches!(error, Error::InvalidInterfaceName { .. }),
+            matches!(
+                error,
+                chainwright_testing::Error::InvalidInterfaceName { .. }
+            ),
             "{error:?}"
         );
     }
@@ -140,12 +146,15 @@ fn names_and_addresses_that_cannot_be_are_refused() {
         ] {
             let error = error.unwrap_err();
             assert!(
-                matches!(&error, Error::InvalidAddress { text, .. } if text == address),
+                matches!(&error, chainwright_testing::Error::InvalidAddress { text, .. } if text == address),
                 "{error:?}"
             );
             assert!(error.to_string().contains("10.0.0.1/24"), "{error}");
         }
     }
     let error = a.add_route("10.0.0.0/8", "10.0.0.1/24").unwrap_err();
-    assert!(matches!(error, Error::InvalidAddress { .. }), "{error:?}");
+    assert!(
+        matches!(error, chainwright_testing::Error::InvalidAddress { .. }),
+        "{error:?}"
+    );
 }

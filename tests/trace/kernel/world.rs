@@ -8,10 +8,10 @@ use chainwright::conntrack::{self, Layer4};
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{Family, Iptables};
 use chainwright::legacy;
-use chainwright::netns::Sandbox;
 use chainwright::nft::live::{TracedItem, Tracer};
 use chainwright::nft::{Connection, Scope, Snapshot};
 use chainwright_lang::Script;
+use chainwright_testing::Sandbox;
 use nix::libc;
 use nix::sched::{CpuSet, sched_setaffinity};
 use nix::sys::socket::{

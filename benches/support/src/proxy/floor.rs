@@ -9,9 +9,9 @@ use chainwright::Retry;
 use chainwright::iptables::text::RestoreOptions;
 use chainwright::iptables::{self, Backend, Iptables};
 use chainwright::legacy::{self, Draft, LockPolicy, Replacement};
-use chainwright::netns::Sandbox;
 use chainwright::nft::{self, Connection, Scope, Transaction};
 use chainwright_kube::service::Layout;
+use chainwright_testing::Sandbox;
 
 /// What a layout commits in a cold start.
 #[derive(Debug)]

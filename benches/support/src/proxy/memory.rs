@@ -4,8 +4,8 @@ use std::hint::black_box;
 
 use crate::BoxError;
 use crate::{Cluster, resident};
-use chainwright::netns::Sandbox;
 use chainwright_kube::service::{Layout, ServiceProxy, Services};
+use chainwright_testing::Sandbox;
 
 /// By how much the process grew.
 #[derive(Debug)]

@@ -18,8 +18,8 @@ use super::{Cluster, Contender, Error as MeasureError, Measured, There, alternat
 use crate::BoxError;
 use crate::floor::Floor;
 use chainwright::iptables::Backend;
-use chainwright::netns::Sandbox;
 use chainwright_kube::service::{Layout, ServiceProxy, Services};
+use chainwright_testing::Sandbox;
 use floor::{Emptied, Listed, Prepared};
 
 const PREPARED: &str = "floor: the prepared bytes";

@@ -8,8 +8,8 @@ use super::name_of;
 use crate::BoxError;
 use crate::rounds::{Counts, Turns, turn_of};
 use crate::{Cluster, Error as MeasureError, Measured};
-use chainwright::netns::Sandbox;
 use chainwright_kube::service::{Layout, Protocol, ServiceProxy};
+use chainwright_testing::Sandbox;
 
 const CLIENT: Ipv4Addr = Ipv4Addr::new(10, 250, 1, 2);
 const TO_CLIENT: &str = "10.250.1.1";

@@ -12,7 +12,7 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 /// How long a run may take.
 const LIMIT: Duration = Duration::from_secs(30);

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Scope, Snapshot};
+use chainwright_testing::Sandbox;
 use tempfile::TempDir;
 
 use crate::common::iptables::our_save;

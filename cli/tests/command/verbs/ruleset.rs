@@ -6,8 +6,8 @@ mod kept;
 
 use std::path::PathBuf;
 
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{Devices, Element, Flowtable, Scope};
+use chainwright_testing::FakeKernel;
 use sha2::Digest;
 
 use super::*;

@@ -209,7 +209,7 @@ impl Through<'_> {
 ///
 /// ```
 /// # fn main() -> Result<(), chainwright_kube::Error> {
-/// # chainwright::netns::Sandbox::new()?.run(|| {
+/// # chainwright_testing::Sandbox::new()?.run(|| {
 /// use chainwright::iptables::{Family, Iptables};
 /// use chainwright_kube::declared::Declared;
 ///

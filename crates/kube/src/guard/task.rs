@@ -17,7 +17,7 @@ impl Guard {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// use chainwright::iptables::Backend;
     /// use chainwright_kube::guard::{Event, Guard, GuardOptions};
     /// use chainwright_kube::kubelet::Kubelet;

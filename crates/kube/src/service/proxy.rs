@@ -27,7 +27,7 @@ use chainwright::nft::Connection;
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let sandbox = chainwright::netns::Sandbox::new()?;
+/// # let sandbox = chainwright_testing::Sandbox::new()?;
 /// # sandbox.run(|| -> Result<(), chainwright_kube::Error> {
 /// use chainwright_kube::service::{
 ///     Config, Endpoint, EndpointPort, EndpointSlice, Layout, ObjectName, Port, Protocol, Service, ServiceProxy,
@@ -127,7 +127,7 @@ impl ServiceProxy {
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # let sandbox = chainwright::netns::Sandbox::new()?;
+    /// # let sandbox = chainwright_testing::Sandbox::new()?;
     /// # sandbox.run(|| -> Result<(), chainwright_kube::Error> {
     /// # use chainwright_kube::service::{Config, Layout, ServiceProxy};
     /// let mut proxy = ServiceProxy::open(Layout::Flat, Config::new("node1"))?;
@@ -427,7 +427,7 @@ impl Layout {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chainwright::netns::Sandbox;
+    use chainwright_testing::Sandbox;
 
     #[test]
     fn to_remove_another_layout_is_an_own_commit() {

@@ -33,7 +33,7 @@ use chainwright::nft::{ChainFlags, Family, Part, SetFlags, SnapshotTable};
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let sandbox = chainwright::netns::Sandbox::new()?;
+/// # let sandbox = chainwright_testing::Sandbox::new()?;
 /// # sandbox.run(|| -> Result<(), chainwright::Error> {
 /// use chainwright::nft::build::Build;
 /// use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};
@@ -248,8 +248,8 @@ mod tests {
     use super::*;
     use crate::Script;
     use chainwright::netlink::Message;
-    use chainwright::nft::live::FakeKernel;
     use chainwright::nft::{RuleRef, Scope, Table, Transaction};
+    use chainwright_testing::FakeKernel;
 
     /// Most kernels are built without them, so that no listing has them to be compared with: what JSON makes is what the
     /// text makes, and is written as it was read.

@@ -190,7 +190,7 @@ fn interfaces_here() -> impl Iterator<Item = (u32, String)> {
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// # let sandbox = chainwright::netns::Sandbox::new()?;
+/// # let sandbox = chainwright_testing::Sandbox::new()?;
 /// # sandbox.run(|| -> Result<(), chainwright::Error> {
 /// use chainwright::nft::build::Build;
 /// use chainwright::nft::{Chain, Connection, Family, Scope, Table, Transaction};

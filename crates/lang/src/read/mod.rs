@@ -20,8 +20,8 @@ mod statements;
 mod tests {
     use crate::{Options, Script, rule};
     use chainwright::netlink::Message;
-    use chainwright::nft::live::FakeKernel;
     use chainwright::nft::{Family, RuleRef, Scope, Transaction};
+    use chainwright_testing::FakeKernel;
 
     /// Most kernels are built without them, so that no listing has them to be compared with: messages are read as they
     /// were written.

@@ -3,8 +3,8 @@
 use crate::{Error, Script};
 use chainwright::iptables::builtin::NAMES;
 use chainwright::iptables::{Family, Tables};
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{self, Scope};
+use chainwright_testing::FakeKernel;
 
 /// What a ruleset in nft's language is to iptables: its tables, and those that it does not know.
 ///

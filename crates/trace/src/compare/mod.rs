@@ -184,9 +184,9 @@ pub fn compare(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use chainwright::nft::live::FakeKernel;
     use chainwright::nft::{Scope, Snapshot};
     use chainwright_lang::Script;
+    use chainwright_testing::FakeKernel;
 
     fn snapshot(text: &str) -> Snapshot {
         let script = Script::parse("test", text).unwrap();

@@ -11,7 +11,7 @@
 //!
 //! ```
 //! use chainwright::nft::{Chain, Family, Rule, Scope, Table, Transaction, expr::Immediate};
-//! use chainwright::nft::live::FakeKernel;
+//! use chainwright_testing::FakeKernel;
 //! use chainwright_trace::graph::{Graph, ViewOptions};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

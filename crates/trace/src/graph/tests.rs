@@ -16,7 +16,7 @@ fn of_script(text: &str) -> Graph {
 /// The same by way of nf_tables in memory.
 fn of_model(text: &str) -> Graph {
     let script = Script::parse("test", text).unwrap();
-    let mut nft = chainwright::nft::live::FakeKernel::new().connect().unwrap();
+    let mut nft = chainwright_testing::FakeKernel::new().connect().unwrap();
     nft.commit(script.transaction(None).unwrap().transaction())
         .unwrap();
     let mut graph = Graph::new();
@@ -261,7 +261,7 @@ fn every_form_has_every_chain() {
         .unwrap();
     tx.add(&Rule::new(Family::IP, &*table, &*name).with(&Immediate::goto("x\n\"\\<&>#;")))
         .unwrap();
-    let mut nft = chainwright::nft::live::FakeKernel::new().connect().unwrap();
+    let mut nft = chainwright_testing::FakeKernel::new().connect().unwrap();
     nft.commit(&tx).unwrap();
     graph.add_snapshot(&nft.snapshot(chainwright::nft::Scope::all()).unwrap());
     let view = graph.view(&ViewOptions::default());
@@ -327,7 +327,7 @@ fn a_map_is_one_node() {
     }
     tx.add_elements(&SetId::new(Family::IP, "t", "m"), &elements)
         .unwrap();
-    let mut nft = chainwright::nft::live::FakeKernel::new().connect().unwrap();
+    let mut nft = chainwright_testing::FakeKernel::new().connect().unwrap();
     nft.commit(&tx).unwrap();
     let mut graph = Graph::new();
     graph.add_snapshot(&nft.snapshot(chainwright::nft::Scope::all()).unwrap());

@@ -15,8 +15,8 @@ fn no_expression_is_passed_over() {
     use crate::flow::Place;
     use crate::{Node, Packet, Rules};
     use chainwright::nft::expr::NAMES;
-    use chainwright::nft::live::FakeKernel;
     use chainwright::nft::{Connection, Family as NftFamily, Scope, Table, Transaction};
+    use chainwright_testing::FakeKernel;
 
     let mut nft: Connection = FakeKernel::new().connect().unwrap();
     let mut tx = Transaction::new();
@@ -138,8 +138,8 @@ fn comparisons_by_order_of_the_same_bytes_are_one_question() {
     use crate::value::Test;
     use crate::{Field, Node, Rules};
     use chainwright::nft::expr::{Cmp, CmpOp};
-    use chainwright::nft::live::FakeKernel;
     use chainwright::nft::{Connection, Family as NftFamily, Scope, Table, Transaction};
+    use chainwright_testing::FakeKernel;
 
     const ALL: Option<(u128, u128)> = Some((0, 0xffff));
     let mut nft: Connection = FakeKernel::new().connect().unwrap();

@@ -1,9 +1,9 @@
 //! Restoring and saving iptables' tables.
 
 use chainwright::iptables::Backend;
-use chainwright::netns::Sandbox;
 use chainwright_bench::Services;
 use chainwright_bench::iptables::{Comparison, restore_legacy, restore_nft, save_legacy, save_nft};
+use chainwright_testing::Sandbox;
 
 use super::tools::{Tool, run_once};
 use super::{Contestant, Error, Record, note, temporary};

@@ -15,8 +15,8 @@ use std::io::{self, BufWriter, IsTerminal as _, StdoutLock, Write};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
-use chainwright::netns::{Sandbox, become_namespace_root};
 use chainwright_bench::{BoxError as Error, Measured};
+use chainwright_testing::{Sandbox, become_namespace_root};
 use clap::{Parser, Subcommand, ValueEnum};
 use comfy_table::{CellAlignment, Table, presets};
 use serde::Serialize;

@@ -3,7 +3,6 @@
 use chainwright::iptables::text::SaveOptions;
 use chainwright::iptables::{Backend, Family, Iptables};
 use chainwright::legacy::{self, Status};
-use chainwright::netns::Sandbox;
 use chainwright::nft::{Connection, Family as Nft, Scope, Transaction};
 use chainwright_bench::proxy::{
     Path as Way, changes, cold, first_packets, memory, name_of, restart, rolling,
@@ -11,6 +10,7 @@ use chainwright_bench::proxy::{
 use chainwright_bench::{Cluster, Measured};
 use chainwright_kube::service::Layout;
 use chainwright_lang::{Listing, Options, Part};
+use chainwright_testing::Sandbox;
 use clap::ValueEnum;
 use tempfile::NamedTempFile;
 

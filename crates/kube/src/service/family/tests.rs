@@ -3,8 +3,8 @@ use std::sync::Mutex;
 use super::super::layout::Common;
 use super::super::model::{Port, Protocol, Service};
 use super::*;
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{self, Chain, Transaction};
+use chainwright_testing::FakeKernel;
 
 /// What a kernel has, what it does not take, and which services it lost meanwhile.
 #[derive(Debug, Default)]

@@ -59,10 +59,10 @@ use crate::service::names::PortName;
 use crate::service::resolve::ServicePort;
 use chainwright::Error;
 use chainwright::iptables::Family;
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
     self, CommitError, Connection, Element, Generation, Ownership, Scope, SetId, Table, Transaction,
 };
+use chainwright_testing::FakeKernel;
 
 /// How many clients the rules remember for services with affinity.
 const CLIENTS: u32 = 1 << 18;
@@ -913,7 +913,7 @@ mod tests {
     use super::super::WAITS;
     use super::*;
     use crate::service::model::ObjectName;
-    use chainwright::netns::Sandbox;
+    use chainwright_testing::Sandbox;
 
     #[test]
     fn a_number_rests_from_the_commit_on() {

@@ -52,11 +52,11 @@ use crate::service::names::PortName;
 use crate::service::resolve::ServicePort;
 use chainwright::Error;
 use chainwright::iptables::Family;
-use chainwright::nft::live::FakeKernel;
 use chainwright::nft::{
     self, CommitError, Connection, Generation, Outcome, Ownership, Plan, PlanOptions, Replaced,
     RuleFilter, Scope, SetFlags, Snapshot, Stage, Table, TableFlags, TableRef, Transaction,
 };
+use chainwright_testing::FakeKernel;
 use difference::Difference;
 use elements::{Key, Shared, Value};
 use port::content;

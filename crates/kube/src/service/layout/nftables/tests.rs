@@ -11,10 +11,10 @@ use crate::service::config::{LocalDetector, NodePortAddresses};
 use crate::service::model::{ObjectName, Protocol};
 use crate::service::resolve::{Backend, Backends, ServicePort};
 use chainwright::netlink::MessageError;
-use chainwright::netns::Sandbox;
 use chainwright::nft::build::Build;
 use chainwright::nft::{Chain, Element, SetId, TableRef};
 use chainwright_lang::{Listing, Options, Part};
+use chainwright_testing::Sandbox;
 
 /// The node of kube-proxy's ruleset among the tests' data.
 fn config() -> Config {

@@ -11,7 +11,7 @@ use chainwright::Retry;
 use chainwright::iptables::text::{RestoreOptions, SaveOptions};
 use chainwright::iptables::{self, Backend, Rule, Target, tables_in_use};
 use chainwright::legacy::LockPolicy;
-use chainwright::netns::Sandbox;
+use chainwright_testing::Sandbox;
 
 const BACKENDS: [Backend; 2] = [Backend::Nft, Backend::Legacy];
 

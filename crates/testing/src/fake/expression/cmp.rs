@@ -1,0 +1,33 @@
+//! `cmp`: the value is at most 16 bytes, and as much of the register is compared.
+
+use super::context::{KEPT, required, value};
+use super::errors::EINVAL;
+use super::{Context, Kernel};
+use chainwright::Errno;
+use chainwright::nft::Family;
+use chainwright::nft::expr::{Cmp, CmpRef, Data};
+
+impl<'a> Kernel<'a> for CmpRef<'a> {
+    type Listed = Cmp<'static>;
+
+    fn select(&self, _: Family) -> Result<(), Errno> {
+        let (Some(_), Some(op), Some(data)) = (self.sreg(), self.op(), self.data()) else {
+            return Err(EINVAL);
+        };
+        if op.name().is_none() {
+            return Err(EINVAL);
+        }
+        value(&data, KEPT, None).map(|_| ())
+    }
+
+    fn init(&self, context: &mut Context<'_>) -> Result<Cmp<'static>, Errno> {
+        let data = required(self.data())?;
+        let value = value(&data, KEPT, None)?;
+        Ok(Cmp {
+            sreg: Some(context.load(required(self.sreg())?, value.len() as u32)?),
+            op: self.op(),
+            data: Some(Data::Value(value.into_owned())),
+            ..Default::default()
+        })
+    }
+}

@@ -1,0 +1,14 @@
+//! `counter`: starts where it is told to, or at 0.
+
+use super::{Context, Kernel};
+use chainwright::Errno;
+use chainwright::nft::expr::{Counter, CounterRef};
+
+impl<'a> Kernel<'a> for CounterRef<'a> {
+    type Listed = Counter;
+
+    fn init(&self, _: &mut Context<'_>) -> Result<Counter, Errno> {
+        let (packets, bytes) = (self.packets(), self.bytes());
+        Ok(Counter::new(packets.unwrap_or(0), bytes.unwrap_or(0)))
+    }
+}

@@ -1,0 +1,13 @@
+//! The error numbers that Linux answers with.
+
+use chainwright::Errno;
+
+macro_rules! errors {
+    ($($name:ident)*) => {
+        $(pub(super) const $name: Errno = Errno::new(libc::$name);)*
+    };
+}
+
+errors! {
+    E2BIG EAFNOSUPPORT EBUSY EINVAL ENODATA ENOENT EOPNOTSUPP EOVERFLOW EPROTO ERANGE
+}

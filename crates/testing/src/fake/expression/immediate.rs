@@ -1,0 +1,33 @@
+//! `immediate`: a value of at most 16 bytes, or a verdict.
+
+use super::context::{KEPT, required, value};
+use super::errors::ERANGE;
+use super::{Context, Kernel};
+use chainwright::Errno;
+use chainwright::nft::expr::{Data, Immediate, ImmediateRef, Register};
+
+impl<'a> Kernel<'a> for ImmediateRef<'a> {
+    type Listed = Immediate<'static>;
+
+    fn init(&self, context: &mut Context<'_>) -> Result<Immediate<'static>, Errno> {
+        let (dreg, data) = (required(self.dreg())?, required(self.data())?);
+        // It is a verdict if the number's last byte says so.
+        if dreg.0 & 0xff == Register::VERDICT.0 {
+            let verdict = context.verdict(&data)?;
+            if dreg != Register::VERDICT {
+                return Err(ERANGE);
+            }
+            return Ok(Immediate {
+                dreg: Some(dreg),
+                data: Some(Data::Verdict(verdict)),
+                ..Default::default()
+            });
+        }
+        let value = value(&data, KEPT, None)?;
+        Ok(Immediate {
+            dreg: Some(context.store(dreg, value.len() as u32)?),
+            data: Some(Data::Value(value.into_owned())),
+            ..Default::default()
+        })
+    }
+}

@@ -1,0 +1,103 @@
+//! `inner`: a `payload` or `meta` that reads from what is inside a tunnel.
+
+use chainwright_sys::nf_tables::{NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_INNER_EXPR};
+
+use super::context::{at_most, required};
+use super::errors::{EINVAL, ENOENT, EOPNOTSUPP, ERANGE};
+use super::{Context, Kernel, exists, name_and_attributes};
+use chainwright::Errno;
+use chainwright::netlink::{Attributes, MessageWriter};
+use chainwright::nft::declare::Field;
+use chainwright::nft::expr::{
+    Expression, ExpressionView, Inner, InnerFlags, InnerRef, Meta, MetaKey, MetaRef,
+    NestedExpression, Payload, PayloadBase, PayloadRef,
+};
+
+/// The longest header of a tunnel (`NFT_INNER_HDRSIZE` is set).
+const LONGEST_HEADER: u32 = 64;
+
+impl<'a> Kernel<'a> for InnerRef<'a> {
+    type Listed = Inner<'static>;
+
+    fn init(&self, context: &mut Context<'_>) -> Result<Inner<'static>, Errno> {
+        let (flags, num) = (required(self.flags())?, required(self.num())?);
+        let (hdrsize, inner_type) = (required(self.hdrsize())?, required(self.inner_type())?);
+        let expression = required(self.expr())?;
+        if flags.intersects(!InnerFlags::all_named()) || num != 0 {
+            return Err(EOPNOTSUPP);
+        }
+        if inner_type.0 > 255 {
+            return Err(EINVAL);
+        }
+        if flags.contains(InnerFlags::HDRSIZE) && !(1..=LONGEST_HEADER).contains(&hdrsize) {
+            return Err(EOPNOTSUPP);
+        }
+        // Without attributes it is refused, whatever it is.
+        let payload = self.attributes().find(NFTA_INNER_EXPR);
+        required(Attributes::new(payload.unwrap_or_default()).find(NFTA_EXPR_DATA))?;
+        let (name, _) = name_and_attributes(payload.unwrap_or_default())?;
+        let expression = expression.get().map_err(|_| EINVAL)?;
+        if !exists(name, context.family()) {
+            return Err(ENOENT);
+        }
+        let listed = match expression.view().map_err(|_| ERANGE)? {
+            ExpressionView::Payload(payload) => {
+                let listed = inside(&payload, context)?;
+                nested(Payload::NAME, |writer| listed.write_listed(writer))?
+            }
+            ExpressionView::Meta(meta) => {
+                let listed = meta_inside(&meta, context)?;
+                nested(Meta::NAME, |writer| listed.write_listed(writer))?
+            }
+            ExpressionView::Opaque(_) => return Err(ENOENT),
+            _ => return Err(EOPNOTSUPP),
+        };
+        Ok(Inner {
+            num: Some(num),
+            inner_type: Some(inner_type),
+            flags: Some(flags),
+            hdrsize: Some(hdrsize & 0xff), // kept in a byte
+            expr: Some(listed),
+            ..Default::default()
+        })
+    }
+}
+
+/// An expression as it is listed in another one.
+fn nested(
+    name: &str,
+    write: impl FnOnce(&mut MessageWriter<'_>),
+) -> Result<NestedExpression<'static>, Errno> {
+    let mut bytes = Vec::new();
+    let mut writer = MessageWriter::bare(&mut bytes).unmarked();
+    writer
+        .string(NFTA_EXPR_NAME, name.as_bytes())
+        .nested(NFTA_EXPR_DATA, write);
+    writer.finish_bare().map_err(|_| EINVAL)?;
+    let nested = <NestedExpression<'_> as Field<'_>>::decode(&bytes);
+    nested.map(Field::into_static).ok_or(EINVAL)
+}
+
+fn inside(payload: &PayloadRef<'_>, context: &mut Context<'_>) -> Result<Payload, Errno> {
+    at_most(payload.len(), 255)?;
+    at_most(payload.checksum_offset(), 255)?;
+    let (base, offset) = (required(payload.base())?, required(payload.offset())?);
+    let (len, dreg) = (required(payload.len())?, required(payload.dreg())?);
+    match base {
+        PayloadBase::TUNNEL | PayloadBase::LINK | PayloadBase::NETWORK | PayloadBase::TRANSPORT => {
+        }
+        _ => return Err(EOPNOTSUPP),
+    }
+    Ok(Payload::load(base, offset, len, context.store(dreg, len)?))
+}
+
+fn meta_inside(meta: &MetaRef<'_>, context: &mut Context<'_>) -> Result<Meta, Errno> {
+    at_most(meta.key().map(|key| key.0), 255)?;
+    let (key, dreg) = (required(meta.key())?, required(meta.dreg())?);
+    let length = match key {
+        MetaKey::PROTOCOL => 2,
+        MetaKey::L4PROTO => 4,
+        _ => return Err(EOPNOTSUPP),
+    };
+    Ok(Meta::load(key, context.store(dreg, length)?))
+}

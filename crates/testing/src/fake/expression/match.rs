@@ -1,0 +1,41 @@
+//! `match`: an extension of x_tables, taken as it is given.
+
+use bstr::BStr;
+
+use super::context::at_most;
+use super::errors::EINVAL;
+use super::{Context, Kernel};
+use chainwright::Errno;
+use chainwright::nft::Family;
+use chainwright::nft::expr::{Match, MatchRef};
+use chainwright::nft::{Bytes, Name};
+
+impl<'a> Kernel<'a> for MatchRef<'a> {
+    type Listed = Match<'a>;
+
+    fn select(&self, _: Family) -> Result<(), Errno> {
+        is_whole(self.name(), self.revision(), self.info())
+    }
+
+    fn init(&self, _: &mut Context<'_>) -> Result<Match<'a>, Errno> {
+        Ok(Match {
+            name: self.name().map(Name::from),
+            revision: self.revision(),
+            info: self.info().map(Bytes::from),
+            ..Default::default()
+        })
+    }
+}
+
+/// Nothing of an extension may be left out.
+pub(super) fn is_whole(
+    name: Option<&BStr>,
+    revision: Option<u32>,
+    info: Option<&[u8]>,
+) -> Result<(), Errno> {
+    at_most(revision, 255)?;
+    match (name, revision, info) {
+        (Some(_), Some(_), Some(_)) => Ok(()),
+        _ => Err(EINVAL),
+    }
+}

@@ -1,0 +1,376 @@
+//! What the kernel makes of an expression.
+//!
+//! [`take_list`] and [`take_one`] are given what a user sends, and give what Linux 6.18 lists of it or the
+//! error number with which it refuses it. [`validate`] says whether packets of a base chain may come to
+//! an expression that was taken.
+//!
+//! The kernel goes over a rule's expressions twice, and so does this module: first over the attributes
+//! of all of them ([`Kernel::select`]: is each as long as its type, is the value one that its policy
+//! allows, is there a variant of the expression for these attributes), then it makes one after the other
+//! ([`Kernel::init`]).
+//!
+//! What the kernel knows and this module does not is taken as it is given:
+//!
+//! - `match` and `target`: that there is such an extension, the length of its data, and what it thinks
+//!   of it;
+//! - `socket`: that control groups are as deep as is asked for;
+//! - the length of a rule: the kernel refuses one whose expressions take 4096 bytes of its memory;
+//! - what modules the kernel was built with: all expressions are there. `queue`, `flow_offload`, and
+//!   `reject` of family bridge were not compared, for the kernel that this was written with has none of
+//!   them; DCCP in `exthdr` is refused, as that one does;
+//! - its tick: times are listed as they were given, where the kernel cuts them to whole ticks (4 ms);
+//! - `last` that is set without a time: the kernel says how long it has been running, this module 0;
+//! - `hash` with a seed of its own, and `numgen`: what they will give.
+//!
+//! An attribute that stands twice counts as it stands last; the kernel also looks at the length and the
+//! limits of the first.
+//!
+//! Source of what is said here and in the expressions' files: the kernel's `net/netfilter/nft_*.c`, and
+//! Linux 6.18 itself, with which the tests compare any expressions, those of rulesets that real tools
+//! wrote, and all kinds of base chains.
+
+use std::borrow::Cow;
+
+use bstr::{BStr, ByteSlice};
+use chainwright_sys::nf_tables::{
+    NFTA_DATA_VERDICT, NFTA_EXPR_DATA, NFTA_EXPR_NAME, NFTA_LIST_ELEM,
+};
+
+use chainwright::Errno;
+use chainwright::netlink::{Attributes, Malformed, MessageWriter};
+use chainwright::nft::Family;
+use chainwright::nft::declare::Field;
+use chainwright::nft::expr::{
+    Data, Dup, Expression, ExpressionRef, ExpressionView, Fib, Fwd, Masq, Redir, Reject, Tunnel,
+};
+
+mod around;
+mod base;
+mod context;
+mod errors;
+
+mod bitwise;
+mod byteorder;
+mod cmp;
+mod connlimit;
+mod counter;
+mod ct;
+mod dup;
+mod dynset;
+mod exthdr;
+mod fib;
+mod flow_offload;
+mod fwd;
+mod hash;
+mod immediate;
+mod inner;
+mod last;
+mod limit;
+mod log;
+mod lookup;
+mod masq;
+#[path = "match.rs"]
+mod match_;
+mod meta;
+mod nat;
+mod notrack;
+mod numgen;
+mod objref;
+mod osf;
+mod payload;
+mod queue;
+mod quota;
+mod range;
+mod redir;
+mod reject;
+mod rt;
+mod socket;
+mod synproxy;
+mod target;
+mod tproxy;
+mod tunnel;
+mod xfrm;
+
+#[cfg(all(test, target_endian = "little"))]
+mod tests;
+
+pub(crate) use around::{Around, ChainFacts, Reference, SetFacts};
+pub(crate) use base::Base;
+use context::Context;
+use errors::{EINVAL, ENOENT, ERANGE};
+
+/// The most expressions of a rule (`NFT_RULE_MAXEXPRS`).
+const MOST: usize = 128;
+/// The longest name of an expression.
+const LONGEST_NAME: usize = 42;
+
+/// What the kernel makes of one kind of expression; implemented by its view.
+trait Kernel<'a> {
+    /// How it is listed.
+    type Listed: Expression;
+
+    /// Looks at the attributes by themselves.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn select(&self, _family: Family) -> Result<(), Errno> {
+        Ok(())
+    }
+
+    /// Makes the expression.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn init(&self, context: &mut Context<'_>) -> Result<Self::Listed, Errno>;
+
+    /// Whether packets of this base chain may come to the expression.
+    ///
+    /// # Errors
+    /// The kernel's.
+    fn validate(&self, _family: Family, _base: &Base<'_>) -> Result<(), Errno> {
+        Ok(())
+    }
+}
+
+/// What was taken.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Taken {
+    /// How it is listed.
+    pub(crate) listed: Vec<u8>,
+    /// What it refers to; what it refers to twice stands here twice.
+    pub(crate) references: Vec<Reference>,
+}
+
+/// Takes the payload of `NFTA_RULE_EXPRESSIONS`; `listed` is such a payload, too.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn take_list(list: &[u8], around: &mut dyn Around) -> Result<Taken, Errno> {
+    let family = around.family();
+    let mut elements = Vec::new();
+    for attribute in Attributes::new(list).map_while(Result::ok) {
+        if attribute.kind != NFTA_LIST_ELEM || elements.len() == MOST {
+            return Err(EINVAL);
+        }
+        elements.push(Element::parse(attribute.payload, family)?);
+    }
+    let mut context = Context::new(around);
+    let mut listed = Vec::new();
+    for element in &elements {
+        let mut writer = MessageWriter::bare(&mut listed).unmarked();
+        let mut result = Ok(());
+        writer.nested(NFTA_LIST_ELEM, |writer| {
+            result = element.init(&mut context, writer);
+        });
+        result?;
+        writer.finish_bare().map_err(|_| EINVAL)?;
+    }
+    Ok(Taken {
+        listed,
+        references: context.references,
+    })
+}
+
+/// Takes one expression: the payload of `NFTA_LIST_ELEM`, `NFTA_SET_EXPR` and the like; `listed` is such
+/// a payload, too.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn take_one(element: &[u8], around: &mut dyn Around) -> Result<Taken, Errno> {
+    let mut context = Context::new(around);
+    Ok(Taken {
+        listed: take_nested(element, &mut context)?,
+        references: context.references,
+    })
+}
+
+/// Takes the verdict of an element: the payload of `NFTA_SET_ELEM_DATA`; `listed` is such a payload, too.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn take_verdict(data: &[u8], around: &mut dyn Around) -> Result<Taken, Errno> {
+    let mut context = Context::new(around);
+    context.in_element = true;
+    let verdict = context.verdict(&Data::Opaque(data.into()))?;
+    let mut listed = Vec::new();
+    let mut writer = MessageWriter::bare(&mut listed).unmarked();
+    verdict.encode(&mut writer, NFTA_DATA_VERDICT);
+    writer.finish_bare().map_err(|_| EINVAL)?;
+    Ok(Taken {
+        listed,
+        references: context.references,
+    })
+}
+
+/// Whether packets of a base chain may come to an expression, which is given as it is listed: the payload
+/// of `NFTA_LIST_ELEM`.
+///
+/// # Errors
+/// The kernel's.
+pub(crate) fn validate(element: &[u8], family: Family, base: Base<'_>) -> Result<(), Errno> {
+    let element = Element::of(element)?;
+    each!(element.view()?, expression => Kernel::validate(&expression, family, &base))
+}
+
+/// One expression that stands in another one.
+fn take_nested(element: &[u8], context: &mut Context<'_>) -> Result<Vec<u8>, Errno> {
+    Element::parse(element, context.family())?.taken(context)
+}
+
+/// One expression that was sent.
+struct Element<'a> {
+    name: &'a BStr,
+    /// The attributes, all of which are values of their types.
+    attributes: Cow<'a, [u8]>,
+}
+
+impl<'a> Element<'a> {
+    /// Looks at the attributes by themselves.
+    fn parse(element: &'a [u8], family: Family) -> Result<Self, Errno> {
+        let (name, _) = name_and_attributes(element)?;
+        if !exists(name, family) {
+            return Err(ENOENT);
+        }
+        let this = Self::of(element)?;
+        each!(this.view()?, expression => Kernel::select(&expression, family))?;
+        Ok(this)
+    }
+
+    fn of(element: &'a [u8]) -> Result<Self, Errno> {
+        let (name, attributes) = name_and_attributes(element)?;
+        let mut attributes = Cow::Borrowed(well_formed(attributes));
+        while let Err(malformed) = ExpressionRef::new(name, &attributes).view() {
+            attributes = Cow::Owned(mended(&attributes, &malformed)?);
+        }
+        Ok(Self { name, attributes })
+    }
+
+    fn view(&self) -> Result<ExpressionView<'_>, Errno> {
+        let expression = ExpressionRef::new(self.name, &self.attributes);
+        expression.view().map_err(|_| ERANGE)
+    }
+
+    /// What is listed of the expression where it stands in another one.
+    fn taken(&self, context: &mut Context<'_>) -> Result<Vec<u8>, Errno> {
+        let mut listed = Vec::new();
+        let mut writer = MessageWriter::bare(&mut listed).unmarked();
+        self.init(context, &mut writer)?;
+        writer.finish_bare().map_err(|_| EINVAL)?;
+        Ok(listed)
+    }
+
+    /// Writes what is listed of the expression.
+    fn init(&self, context: &mut Context<'_>, writer: &mut MessageWriter<'_>) -> Result<(), Errno> {
+        each!(self.view()?, expression => {
+            let listed = Kernel::init(&expression, context)?;
+            writer.string(NFTA_EXPR_NAME, self.name.as_bytes());
+            if listed.has_data() {
+                writer.nested(NFTA_EXPR_DATA, |writer| listed.write_listed(writer));
+            }
+            Ok(())
+        })
+    }
+}
+
+/// An expression's name, and its attributes, in whatever order.
+fn name_and_attributes(element: &[u8]) -> Result<(&BStr, &[u8]), Errno> {
+    let (mut name, mut data): (Option<&BStr>, &[u8]) = (None, &[]);
+    for attribute in Attributes::new(element).map_while(Result::ok) {
+        match attribute.kind {
+            NFTA_EXPR_NAME => {
+                let payload = attribute.payload;
+                name = chainwright::nft::Name::keep(payload)
+                    .filter(|name| !payload.is_empty() && name.len() <= LONGEST_NAME);
+                if name.is_none() {
+                    return Err(ERANGE);
+                }
+            }
+            NFTA_EXPR_DATA => data = attribute.payload,
+            _ => {}
+        }
+    }
+    if matches!(data.len(), 1..4) {
+        return Err(ERANGE);
+    }
+    Ok((name.filter(|name| !name.is_empty()).ok_or(EINVAL)?, data))
+}
+
+/// The attributes up to the first that is none: the kernel passes over the rest.
+fn well_formed(attributes: &[u8]) -> &[u8] {
+    let mut whole = Attributes::new(attributes);
+    let mut end = 0;
+    while let Some(Ok(_)) = whole.next() {
+        end = whole.offset();
+    }
+    &attributes[..end]
+}
+
+/// The attributes with another one instead of a nested one that is not what it should be, which the
+/// kernel looks into only later: one that says nothing, and is refused in the same way.
+fn mended(attributes: &[u8], malformed: &Malformed) -> Result<Vec<u8>, Errno> {
+    let (before, rest) = attributes.split_at(malformed.offset.min(attributes.len()));
+    let Some(Ok(attribute)) = Attributes::new(rest).next() else {
+        return Err(ERANGE);
+    };
+    let behind = attribute.raw.len().next_multiple_of(4).min(rest.len());
+    let mut mended = before.to_vec();
+    let mut writer = MessageWriter::bare(&mut mended);
+    match malformed.what {
+        // The kernel does not look at it at all.
+        "NFTA_HASH_SET_ID" | "NFTA_NG_SET_ID" => {}
+        _ if matches!(attribute.payload.len(), 1..4) => return Err(ERANGE),
+        what if what.ends_with("_EXPR") => {
+            writer.nested(attribute.kind, |writer| {
+                _ = writer.string(NFTA_EXPR_NAME, b"")
+            });
+        }
+        what if ["_DATA", "_MASK", "_XOR"]
+            .iter()
+            .any(|end| what.ends_with(end)) =>
+        {
+            let whole = well_formed(attribute.payload);
+            writer.nested(attribute.kind, |writer| {
+                match whole {
+                    [] => writer.bytes(0, &[]),
+                    _ => writer.encoded(whole),
+                };
+            });
+        }
+        _ => return Err(ERANGE),
+    }
+    writer.finish_bare().map_err(|_| ERANGE)?;
+    mended.extend_from_slice(&rest[behind..]);
+    Ok(mended)
+}
+
+/// Whether the kernel has an expression in this family; those that do not stand here are in all.
+fn exists(name: &BStr, family: Family) -> bool {
+    let is_ip = matches!(family, Family::IP | Family::IP6 | Family::INET);
+    match name.to_str().unwrap_or_default() {
+        Masq::NAME | Redir::NAME => is_ip,
+        Fib::NAME => is_ip || family == Family::NETDEV,
+        Reject::NAME => is_ip || matches!(family, Family::NETDEV | Family::BRIDGE),
+        Dup::NAME => matches!(family, Family::IP | Family::IP6 | Family::NETDEV),
+        Fwd::NAME | Tunnel::NAME => family == Family::NETDEV,
+        _ => true,
+    }
+}
+
+/// The same for whichever kind of expression a view is of; an expression without a typed form is none
+/// that the kernel has.
+macro_rules! each {
+    ($view:expr, $expression:ident => $body:expr) => {
+        each!($view, $expression => $body,
+            Bitwise Byteorder Cmp Connlimit Counter Ct Dup Dynset Exthdr Fib FlowOffload Fwd Hash
+            Immediate Inner Last Limit Log Lookup Masq Match Meta Nat Notrack Numgen Objref Osf
+            Payload Queue Quota Range Redir Reject Rt Socket Synproxy Target Tproxy Tunnel Xfrm)
+    };
+    ($view:expr, $expression:ident => $body:expr, $($Variant:ident)*) => {
+        match $view {
+            $(ExpressionView::$Variant($expression) => $body,)*
+            // `Opaque`, and what a later version of the library knows.
+            _ => Err(ENOENT),
+        }
+    };
+}
+use each;

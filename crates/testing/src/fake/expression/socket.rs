@@ -1,0 +1,44 @@
+//! `socket`: a key, and of control groups the level.
+
+use super::base::{INPUT, OUTPUT, PREROUTING, is_ip};
+use super::context::{at_most, required};
+use super::errors::EOPNOTSUPP;
+use super::{Base, Context, Kernel};
+use chainwright::Errno;
+use chainwright::nft::Family;
+use chainwright::nft::expr::{Socket, SocketKey, SocketRef};
+
+impl<'a> Kernel<'a> for SocketRef<'a> {
+    type Listed = Socket;
+
+    fn select(&self, _: Family) -> Result<(), Errno> {
+        at_most(self.key().map(|key| key.0), 255)?;
+        at_most(self.level(), 255)
+    }
+
+    fn init(&self, context: &mut Context<'_>) -> Result<Socket, Errno> {
+        let (dreg, key) = (required(self.dreg())?, required(self.key())?);
+        is_ip(context.family())?;
+        let mut level = None;
+        let length = match key {
+            SocketKey::TRANSPARENT | SocketKey::WILDCARD => 1,
+            SocketKey::MARK => 4,
+            SocketKey::CGROUPV2 => {
+                level = Some(required(self.level())?);
+                8
+            }
+            _ => return Err(EOPNOTSUPP),
+        };
+        Ok(Socket {
+            key: Some(key),
+            dreg: Some(context.store(dreg, length)?),
+            level,
+            ..Default::default()
+        })
+    }
+
+    fn validate(&self, family: Family, base: &Base<'_>) -> Result<(), Errno> {
+        is_ip(family)?;
+        base.is_at(&[PREROUTING, INPUT, OUTPUT])
+    }
+}

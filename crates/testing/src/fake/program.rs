@@ -1,0 +1,179 @@
+//! Expressions in their place: what they ask of the ruleset around them, and what they refer to, by handles.
+
+use bstr::{BStr, BString, ByteSlice as _};
+use chainwright_sys::nf_tables::NFT_DATA_VERDICT;
+
+use super::draft::Draft;
+use super::expression::{
+    self, Around, ChainFacts, Reference as Named, SetFacts, take_list, take_one, take_verdict,
+};
+use super::members::{Kind, Member, Members};
+use super::state::{Chain, Reference, Rule, Set, Table};
+use super::wire::{Refusal, refuse};
+use chainwright::Errno;
+use chainwright::netlink::Attributes;
+use chainwright::nft::expr::ObjectType;
+use chainwright::nft::{Family, SetFlags};
+
+/// A table as expressions see it.
+struct Place<'d> {
+    draft: &'d Draft,
+    number: usize,
+    /// The number of the chain that a rule is for.
+    chain: Option<usize>,
+}
+
+impl Place<'_> {
+    fn table(&self) -> &Table {
+        &self.draft.state.tables[self.number]
+    }
+
+    /// What has this name, by its handle; and whether it is a set that rules add to.
+    fn resolve(&self, named: &[Named]) -> Result<Vec<Reference>, Refusal> {
+        let table = self.table();
+        let resolved = named.iter().map(|named| {
+            Ok(match named {
+                Named::Set(name) => Reference::Set(handle_of(&table.sets, name)?),
+                Named::UpdatedSet(name) => Reference::UpdatedSet(handle_of(&table.sets, name)?),
+                Named::Chain(name) => Reference::Chain(handle_of(&table.chains, name)?),
+                Named::Object(object_type, name) => {
+                    let at = table.objects.of_type(object_type.0, name.as_ref())?;
+                    Reference::Object(table.objects[at].handle)
+                }
+                Named::Flowtable(name) => Reference::Flowtable(handle_of(&table.flowtables, name)?),
+            })
+        });
+        resolved.collect()
+    }
+}
+
+fn handle_of<K: Kind>(members: &Members<K>, name: &BString) -> Result<u64, Refusal> {
+    Ok(members[members.named(name.as_ref())?].handle)
+}
+
+impl Around for Place<'_> {
+    fn family(&self) -> Family {
+        Family(self.table().family)
+    }
+
+    fn set(&mut self, name: &BStr, id: Option<u32>) -> Result<SetFacts, Errno> {
+        let at = self.draft.set_by(self.number, Some(name), id);
+        Ok(facts(
+            &self.table().sets[at.map_err(|refusal| refusal.errno)?],
+        ))
+    }
+
+    fn chain(&mut self, name: Option<&BStr>, id: Option<u32>) -> Result<ChainFacts, Errno> {
+        let at = match (name, id) {
+            (Some(name), _) => self.table().chains.named(name),
+            (None, Some(id)) => self.draft.chain_by_id(self.number, id),
+            (None, None) => Err(refuse(libc::EINVAL)),
+        };
+        let chains = &self.table().chains;
+        let chain = &chains[at.map_err(|refusal| refusal.errno)?];
+        let facts = ChainFacts {
+            name: chain.name().to_owned(),
+            is_base: chain.base.is_some(),
+            is_anonymous: chain.is_binding(),
+            is_bound: chain.is_binding() && chain.is_bound,
+        };
+        // Rules of a chain that is a rule's own have none.
+        let from = self.chain.map(|at| &chains[at]);
+        match from.is_some_and(|from| from.is_binding()) && facts.is_anonymous && !facts.is_bound {
+            true => Err(refuse(libc::EOPNOTSUPP).errno),
+            false => Ok(facts),
+        }
+    }
+
+    fn object(&mut self, object_type: ObjectType, name: &BStr) -> Result<(), Errno> {
+        let at = self.table().objects.of_type(object_type.0, name);
+        at.map(|_| ()).map_err(|refusal| refusal.errno)
+    }
+
+    fn flowtable(&mut self, name: &BStr) -> Result<(), Errno> {
+        let at = self.table().flowtables.named(name);
+        at.map(|_| ()).map_err(|refusal| refusal.errno)
+    }
+}
+
+fn facts(set: &Member<Set>) -> SetFacts {
+    let flags = SetFlags::from_bits_retain(set.flags);
+    SetFacts {
+        name: set.name().to_owned(),
+        flags,
+        key_length: set.key_length,
+        maps_to_verdicts: set.data_type == NFT_DATA_VERDICT,
+        data_length: set.data_length,
+        is_bound: set.is_bound,
+        can_be_updated: SetFacts::in_growing_table(flags, set.key_length, set.had_size),
+        expressions: set.expressions.clone(),
+    }
+}
+
+/// Expressions as they are listed, and what they refer to.
+type Taken = (Vec<u8>, Vec<Reference>);
+
+impl Draft {
+    const fn place(&self, number: usize) -> Place<'_> {
+        Place {
+            draft: self,
+            number,
+            chain: None,
+        }
+    }
+
+    /// The expressions of a rule of this chain.
+    pub(super) fn expressions_of_rule(
+        &self,
+        number: usize,
+        chain: usize,
+        list: &[u8],
+    ) -> Result<Taken, Refusal> {
+        let mut place = Place {
+            chain: Some(chain),
+            ..self.place(number)
+        };
+        let taken = take_list(list, &mut place)?;
+        Ok((taken.listed, place.resolve(&taken.references)?))
+    }
+
+    /// An expression that is made with each element of a set.
+    pub(super) fn expression_of_set(
+        &self,
+        number: usize,
+        element: &[u8],
+    ) -> Result<Vec<u8>, Refusal> {
+        Ok(take_one(element, &mut self.place(number))?.listed)
+    }
+
+    /// A verdict of an element: what stands in its data.
+    pub(super) fn verdict(&self, number: usize, data: &[u8]) -> Result<Taken, Refusal> {
+        let mut place = self.place(number);
+        let taken = take_verdict(data, &mut place)?;
+        Ok((taken.listed, place.resolve(&taken.references)?))
+    }
+}
+
+/// Whether packets may come to a rule from this base chain.
+pub(super) fn validate(table: &Table, base: &Chain, rule: &Rule) -> Result<(), Refusal> {
+    let Some(hook) = &base.base else {
+        return Ok(());
+    };
+    let base = expression::Base {
+        chain_type: hook.chain_type.as_bstr(),
+        hook: hook.hook,
+    };
+    for attribute in Attributes::new(&rule.expressions).map_while(Result::ok) {
+        expression::validate(attribute.payload, Family(table.family), base)?;
+    }
+    Ok(())
+}
+
+/// Attributes without the flag that tells nested ones.
+pub(super) fn plain(attributes: &[u8]) -> Vec<u8> {
+    let mut out = super::wire::Out::default();
+    for attribute in Attributes::new(attributes).map_while(Result::ok) {
+        out.bytes(attribute.kind, attribute.payload);
+    }
+    out.0
+}

@@ -1,0 +1,57 @@
+//! What tests of programs that use chainwright need, without root.
+//!
+//! | to | start from |
+//! |---|---|
+//! | test against this machine's kernel, in a private network namespace | [`Sandbox`] |
+//! | make sandboxes as an ordinary user | [`sandbox_tests!`], [`become_namespace_root`] |
+//! | test without a kernel | [`FakeKernel`] |
+
+mod error;
+mod fake;
+mod route;
+mod sandbox;
+mod user;
+
+pub use error::Error;
+pub use fake::FakeKernel;
+pub use sandbox::Sandbox;
+pub use user::{become_namespace_root, prepare_tests};
+
+/// Lets all tests of a test program make [`Sandbox`]es as an ordinary user, whatever
+/// threads they run on. It stands once, outside any function, in the crate's root or a test file.
+///
+/// The kernel lets a process become root in a user namespace only while it has a single thread, and a test
+/// harness starts its threads before the first test: so this runs
+/// [`become_namespace_root`] before `main`. It does nothing outside
+/// of tests (`cfg(test)`).
+///
+/// ```
+/// chainwright_testing::sandbox_tests!();
+///
+/// // #[test]
+/// fn a_sandbox_has_no_tables() -> Result<(), Box<dyn std::error::Error>> {
+///     use chainwright::nft::{Connection, Scope};
+///     use chainwright_testing::Sandbox;
+///
+///     let mut nft = Sandbox::new()?.run(Connection::open)??;
+///     assert!(nft.tables(Scope::all())?.next()?.is_none());
+///     Ok(())
+/// }
+/// # a_sandbox_has_no_tables().unwrap();
+/// ```
+#[macro_export]
+macro_rules! sandbox_tests {
+    () => {
+        #[cfg(test)]
+        const _: () = {
+            extern "C" fn before_main() {
+                $crate::prepare_tests();
+            }
+            // SAFETY: the section holds pointers to functions that the C library calls before `main`; it
+            // hands them arguments that a function without parameters leaves alone.
+            #[used]
+            #[unsafe(link_section = ".init_array")]
+            static BEFORE_MAIN: extern "C" fn() = before_main;
+        };
+    };
+}
